@@ -12,7 +12,12 @@ const config: ViteUserConfig = defineConfig({
       // Half a second goes by before the first test of a new process: more than most files take.
       {
         extends: true,
-        test: { name: "shared", include: [`${folder}/**/*.test.${kind}`], exclude: apart, isolate: false },
+        test: {
+          name: "shared",
+          include: [`${folder}/**/*.test.${kind}`],
+          exclude: [...apart, "**/node_modules/**"],
+          isolate: false,
+        },
       },
       { extends: true, test: { name: "apart", include: apart } },
     ],

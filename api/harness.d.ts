@@ -8,6 +8,14 @@ interface AgentCommand {
   readonly argv: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin: string;
+  readonly homeFiles?: Readonly<Record<string, string>>;
+}
+
+interface AgentDialog extends AgentReader {
+  start(): void;
+  overlong(): readonly AgentSignal[];
+  cancel(): void;
+  close(): Promise<void>;
 }
 
 interface AgentDriver {
@@ -15,12 +23,16 @@ interface AgentDriver {
   readonly reportsCost: boolean;
   readonly network: readonly string[];
   readonly secrets: readonly (readonly string[])[];
+  readonly keys?: Readonly<Record<string, AgentKey>>;
   readonly cannot?: readonly ("tools" | "continue")[];
   readonly versionArgv?: readonly string[];
   readonly minVersion?: string;
   readonly installHint: string;
+  readonly tried?: readonly string[];
+  readonly sessionFolders?: readonly string[];
   command(request: AgentRequest): AgentCommand;
-  reader(): AgentReader;
+  reader(before?: SessionTotals): AgentReader;
+  dialog?(request: AgentRequest, host: AgentHost): AgentDialog;
 }
 
 type AgentFailure =
@@ -33,11 +45,25 @@ type AgentFailure =
   | "agent_error"
   | "no_result";
 
+interface AgentHost {
+  readonly sandbox: Pick<Sandbox, "workDir" | "readFile" | "stat" | "writeFile" | "spawn">;
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  send(line: string): void;
+}
+
 interface AgentJob extends Pick<Step, "env" | "secrets" | "cwd" | "timeout"> {
   readonly task: AgentTask;
   readonly nodeId: string;
   readonly parentId?: string;
   readonly more?: MoreNames;
+}
+
+interface AgentKey {
+  readonly host: string;
+  readonly header: string;
+  readonly prefix?: string;
+  readonly baseUrl?: string;
 }
 
 interface AgentNeed {
@@ -68,6 +94,7 @@ interface AgentReport {
   turns?: number;
   usage?: TokenUsage;
   costUsd: number | null;
+  session?: SessionTotals;
   terminalReason?: string;
   failure?: AgentFailure;
 }
@@ -80,6 +107,8 @@ interface AgentRequest {
   readonly sessionId?: string;
   readonly maxCostUsd?: number;
   readonly maxTurns?: number;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly args?: readonly string[];
 }
 
 type AgentSignal =
@@ -109,6 +138,10 @@ type AgentSignal =
       readonly type: "usage";
       readonly usage: TokenUsage;
       readonly costUsd?: number;
+      readonly session?: SessionTotals;
+    }
+  | {
+      readonly type: "alive";
     }
   | {
       readonly type: "result";
@@ -127,9 +160,10 @@ interface AgentTask {
   readonly systemPrompt?: Text;
   readonly model?: string;
   readonly tools?: readonly string[];
+  readonly args?: readonly string[];
   readonly continue?: string;
   readonly network: {
-    readonly allow: readonly string[];
+    readonly allow: readonly (string | NetworkRule)[];
   };
   readonly limits: Partial<RunLimits>;
 }
@@ -204,8 +238,10 @@ interface BlueprintSandbox {
   readonly image?: string;
   readonly workspace?: "worktree" | "overlay" | "copy";
   readonly network?: "none" | "full";
-  readonly allow: readonly string[];
+  readonly allow: readonly (string | NetworkRule)[];
+  readonly deny?: readonly (string | NetworkRule)[];
   readonly env: Readonly<Record<string, string>>;
+  readonly secrets?: Readonly<Record<string, Omit<SecretRule, "from" | "force">>>;
   readonly setup: readonly (readonly string[])[];
   readonly install?: false | readonly string[];
   readonly copy?: readonly string[];
@@ -313,6 +349,7 @@ interface EngineOptions extends AgentChoice {
   readonly network?: NetworkPolicy;
   readonly installs?: readonly InstallStep[];
   readonly startAt?: string | null;
+  readonly lostSessions?: readonly string[];
   readonly until?: string;
   readonly checkpoint?: (at: { node: NodeReport; index: number }) => Promise<void>;
 }
@@ -521,6 +558,13 @@ interface LoadOptions extends FindOptions {
 }
 
 type MoreNames = Readonly<Record<string, Readonly<Record<string, Value$1>>>>;
+
+interface NameSet {
+  readonly name: string;
+  readonly for: "agents" | "packages";
+  readonly allow: readonly string[];
+  readonly reason?: string;
+}
 
 interface Needed<T> {
   readonly needed: Schema<T>;
@@ -991,6 +1035,7 @@ interface RunPlan
   readonly draft: boolean;
   readonly keep: NonNullable<HarnessOptions["keep"]>;
   readonly sandbox: WrittenOptions;
+  readonly secrets?: readonly SecretReport[];
   readonly installs?: readonly InstallStep[];
   readonly copies?: readonly string[];
   readonly again?: readonly string[];
@@ -1032,6 +1077,7 @@ interface RunReport {
     image?: string;
     kept: boolean;
   };
+  secrets?: SecretReport[];
   error?: RunError;
   warnings: string[];
   version: string;
@@ -1076,6 +1122,18 @@ interface Schema<T> extends JsonSchema {
 interface SecretNeed {
   readonly nodeId: string;
   readonly names: readonly string[];
+}
+
+interface SecretReport {
+  name: string;
+  kept: "outside" | "inside";
+  hosts?: string[];
+  why?: string;
+}
+
+interface SessionTotals {
+  usage: TokenUsage;
+  costUsd?: number;
 }
 
 interface SourceRepository {
@@ -1135,7 +1193,7 @@ type Written<T> = T extends AgentDriver | ((...args: never) => unknown)
 
 type WrittenOptions = Omit<
   SandboxOptions,
-  "env" | "signal" | "onEvent" | "githubToken" | "repo" | "id" | "ifExists" | "keep"
+  "env" | "signal" | "onEvent" | "onBlocked" | "githubToken" | "repo" | "id" | "ifExists" | "keep"
 >;
 
 declare function agent$1(spec: Omit<AgentSpec, "kind">): AgentSpec;
@@ -1172,6 +1230,8 @@ declare function deterministic(spec: Omit<CommandSpec, "kind">): CommandSpec;
 
 declare function findBlueprint(name: string, options?: FindOptions): FoundBlueprint;
 
+declare function findNameSet(name: string, signal?: AbortSignal): Promise<NameSet>;
+
 declare function findRunDirectory(runId: string): Promise<RunDirectory>;
 
 declare function formatChanges(changes: Pick<ChangeSummary, "files" | "insertions" | "deletions">): string;
@@ -1181,6 +1241,10 @@ declare function formatCost(cost: number | null | undefined): string;
 declare function formatDuration(ms: number): string;
 
 declare function formatRunCost({ usd, unpriced }: RunCost): string | undefined;
+
+declare function formatSecrets(secrets?: readonly SecretReport[]): string | undefined;
+
+declare function formatTokens(count: number): string;
 
 declare function gate(spec: Omit<GateSpec, "kind">): GateSpec;
 
@@ -1194,6 +1258,8 @@ declare function isConfined(blueprint: Blueprint): boolean;
 
 declare function isDocument(path: string): boolean;
 
+declare function isNameSet(name: string): boolean;
+
 declare function isRun(runId: string): Promise<boolean>;
 
 declare function isRunning(directory: RunDirectory): Promise<boolean>;
@@ -1201,6 +1267,8 @@ declare function isRunning(directory: RunDirectory): Promise<boolean>;
 declare function landRun(runId: string, { branch, repo, expected }: LandOptions): Promise<LandResult>;
 
 declare function listBlueprints({ repoDir, cwd, env }?: FindOptions): FoundBlueprint[];
+
+declare function listNameSets(signal?: AbortSignal): Promise<NameSet[]>;
 
 declare function listRuns(): Promise<RunSummary[]>;
 
@@ -1291,8 +1359,11 @@ declare function validate(spec: Omit<GateSpec, "kind">): GateSpec;
 export {
   AgentChoice,
   AgentCommand,
+  AgentDialog,
   AgentDriver,
   AgentFailure,
+  AgentHost,
+  AgentKey,
   AgentNeed,
   AgentNode,
   AgentReader,
@@ -1342,6 +1413,7 @@ export {
   LimitHit,
   LimitsSpec,
   LoadOptions,
+  type NameSet,
   NodeAttempt,
   NodeBase,
   NodeFunction,
@@ -1378,6 +1450,8 @@ export {
   type RunSummary,
   type RunnableSpec,
   SecretNeed,
+  SecretReport,
+  SessionTotals,
   Text,
   TokenUsage,
   agent$1 as agent,
@@ -1394,20 +1468,25 @@ export {
   defineBlueprint,
   deterministic,
   findBlueprint,
+  findNameSet,
   findRunDirectory,
   formatChanges,
   formatCost,
   formatDuration,
   formatRunCost,
+  formatSecrets,
+  formatTokens,
   gate,
   gcRuns,
   isBlueprint,
   isConfined,
   isDocument,
+  isNameSet,
   isRun,
   isRunning,
   landRun,
   listBlueprints,
+  listNameSets,
   listRuns,
   loadBlueprint,
   loadFound,

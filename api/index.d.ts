@@ -49,6 +49,16 @@ interface Batch extends AsyncDisposable {
   teardown(): Promise<void>;
 }
 
+type BlockedAnswer = "allow-once" | "allow" | "deny";
+
+interface BlockedRequest {
+  readonly host: string;
+  readonly port: number;
+  readonly reason: "not_allowed" | "request_not_allowed";
+  readonly method?: string;
+  readonly path?: string;
+}
+
 interface BuildImageSpec extends Omit<BuildStage, "parentTag" | "cacheKey"> {
   type: "build";
 }
@@ -66,6 +76,8 @@ interface Capabilities {
   isolation: "none" | "namespaces" | "container" | "gvisor" | "microvm" | "remote";
   killTree: "complete" | "descendants" | "best-effort";
   network: readonly ("none" | "full" | "allow")[];
+  liveNetwork?: boolean;
+  networkRules?: boolean;
   limits: readonly ("memory" | "cpus" | "pids" | "disk")[];
   snapshot: "consistent" | "crash-consistent" | "none";
   fork: "copy-on-write" | "copy" | "none";
@@ -74,6 +86,7 @@ interface Capabilities {
   workDir?: boolean;
   paths?: readonly ("workdir" | "sandbox")[];
   combinedOutput?: boolean;
+  secrets?: boolean;
   ports: boolean;
   git: boolean;
   keep?: "files" | "all";
@@ -82,7 +95,7 @@ interface Capabilities {
 }
 
 interface CapabilityRequest
-  extends Pick<SandboxOptions, "network" | "limits" | "isolation" | "workDir" | "publish" | "paths"> {
+  extends Pick<SandboxOptions, "network" | "limits" | "isolation" | "workDir" | "publish" | "paths" | "secrets"> {
   pty?: unknown;
   user?: string | undefined;
   ports?: unknown;
@@ -247,6 +260,9 @@ interface Driver extends FileCalls {
   connect?(port: number, signal: AbortSignal): Promise<DriverConnection>;
   waitForPort?(port: number, timeout: number, signal: AbortSignal): Promise<boolean>;
   openNetwork?(allow: readonly string[]): Promise<NetworkWindow>;
+  setNetwork?(network: NetworkPolicy): Promise<{
+    readonly env: Readonly<Record<string, string>>;
+  }>;
   close(): Promise<void> | Promise<PendingRemoval | undefined>;
 }
 
@@ -493,9 +509,18 @@ interface ImageRequest {
 
 type ImageSpec = PullImageSpec | BuildImageSpec | MultiStageBuildImageSpec;
 
+declare class JournalReader {
+  #private;
+  constructor(directory: string);
+  read(): NetworkEvent[];
+  close(): void;
+}
+
 type LackingCapability =
   | `limits.${keyof Limits}`
   | `network.${"none" | "full" | "allow"}`
+  | "liveNetwork"
+  | "networkRules"
   | "snapshot"
   | "fork"
   | "pty"
@@ -503,6 +528,7 @@ type LackingCapability =
   | "workDir"
   | "paths"
   | "combinedOutput"
+  | "secrets"
   | "ports"
   | "git"
   | "keep";
@@ -554,18 +580,47 @@ interface NetworkConfig {
   internal?: boolean;
 }
 
-type NetworkPolicy =
-  | "none"
-  | "full"
-  | {
-      allow: string[];
-    };
+interface NetworkEvent {
+  readonly version: 1;
+  readonly time: string;
+  readonly sandbox: string;
+  readonly connection: number;
+  readonly event: "open" | "request" | "close" | "blocked";
+  readonly decision: "allowed" | "denied";
+  readonly rule: string;
+  readonly host: string;
+  readonly port?: number;
+  readonly method?: string;
+  readonly secrets?: readonly string[];
+  readonly sent?: number;
+  readonly received?: number;
+  readonly durationMs?: number;
+}
+
+type NetworkPolicy = "none" | "full" | NetworkRules;
 
 interface NetworkRequest {
   readonly name: string;
   readonly internal: boolean;
   readonly members: number;
   readonly labels: Readonly<Record<string, string>>;
+}
+
+interface NetworkRule {
+  host: string;
+  port?: number;
+  methods?: readonly string[];
+  paths?: readonly string[];
+  git?: "fetch" | "push";
+  private?: boolean;
+  plain?: boolean;
+}
+
+interface NetworkRules {
+  allow: readonly (string | NetworkRule)[];
+  deny?: readonly (string | NetworkRule)[];
+  upstream?: string;
+  ca?: string;
 }
 
 interface NetworkWindow extends AsyncDisposable {
@@ -783,6 +838,7 @@ interface Sandbox extends AsyncDisposable {
   url(port: number): Promise<string>;
   waitForPort(port: number, opts?: WaitForPortOptions): Promise<void>;
   openNetwork(allow: readonly string[]): Promise<NetworkWindow>;
+  setNetwork(network: Exclude<NetworkPolicy, "full">): Promise<void>;
   teardown(): Promise<void>;
 }
 
@@ -801,6 +857,9 @@ interface SandboxEntry {
   record(...resources: readonly Resource[]): Promise<void>;
   forget(isGone: (resource: Resource) => boolean): Promise<void>;
   savePlan(plan: unknown): Promise<void>;
+  readonly network: NetworkPolicy;
+  saveNetwork(network: NetworkPolicy): Promise<void>;
+  checkNetwork(network: NetworkPolicy): Promise<void>;
   warn(message: string): void;
   progress(message: string): void;
   discard(): void;
@@ -878,7 +937,7 @@ interface SandboxInfo {
 interface SandboxLife {
   close(driver: Driver, isExpired: boolean): Promise<void>;
   identify?(driver: Driver): SandboxIdentity | undefined;
-  checkNetworkWindow?(allow: readonly string[]): Promise<void>;
+  checkNetwork?(network: unknown): Promise<void>;
   opened?(sandbox: Sandbox, driver: Driver): void;
 }
 
@@ -911,12 +970,15 @@ interface SandboxOptions extends BackendOptions {
   env?: Readonly<Record<string, string>>;
   allow?: readonly string[];
   network?: NetworkPolicy;
+  secrets?: Readonly<Record<string, SecretRule>>;
   limits?: Limits;
   isolation?: "required" | "none";
   mounts?: readonly Mount[];
   publish?: readonly number[];
   signal?: AbortSignal;
   onEvent?(event: SandboxEvent): void;
+  onBlocked?(request: BlockedRequest): BlockedAnswer | Promise<BlockedAnswer>;
+  audit?: string;
   githubToken?: string;
   gitFilters?: readonly string[];
   gitAlternates?: readonly string[];
@@ -947,6 +1009,46 @@ interface SandboxState {
   readonly executionId: string;
   readonly networkId?: string;
 }
+
+interface SecretRule {
+  hosts: readonly string[];
+  header?: string;
+  in?: "header" | "query" | "body";
+  from?: SecretSource;
+  sign?: "aws";
+  login?: {
+    tokenUrls: readonly string[];
+  };
+  git?: string;
+  prefix?: string;
+  force?: boolean;
+}
+
+type SecretSource =
+  | {
+      env: string;
+    }
+  | {
+      file: string;
+    }
+  | {
+      command: readonly string[];
+      timeout?: number;
+    }
+  | {
+      google: {
+        file: string;
+        scopes?: readonly string[];
+      };
+    }
+  | {
+      oauth: {
+        store: string;
+        tokenUrl: string;
+        clientId?: string;
+        scope?: string;
+      };
+    };
 
 interface SetupOptions {
   signal?: AbortSignal;
@@ -1196,6 +1298,8 @@ declare function loadBackend(name: string): Promise<Backend>;
 
 declare function managerNames(): string[];
 
+declare function openNetworkJournal(id: string): JournalReader;
+
 declare function openSandbox(opts?: OpenOptions): Promise<Sandbox>;
 
 declare function parseGitHubRepo(repo: string): GitHubRepo;
@@ -1237,6 +1341,8 @@ export {
   Backend,
   BackendLoader,
   Batch,
+  type BlockedAnswer,
+  type BlockedRequest,
   BuildImageSpec,
   type BuildStage,
   Capabilities,
@@ -1285,9 +1391,12 @@ export {
   Mount,
   MultiStageBuildImageSpec,
   NetworkConfig,
-  NetworkPolicy,
+  type NetworkEvent,
+  type NetworkPolicy,
   NetworkRequest,
-  NetworkWindow,
+  type NetworkRule,
+  type NetworkRules,
+  type NetworkWindow,
   OpenOptions,
   PortableOptions,
   ProcessExit,
@@ -1313,6 +1422,8 @@ export {
   type SandboxOptions,
   SandboxProcess,
   SandboxState,
+  type SecretRule,
+  type SecretSource,
   SetupOptions,
   SnapshotInfo,
   type SnapshotOptions,
@@ -1349,6 +1460,7 @@ export {
   listSandboxes,
   listSnapshots,
   managerNames,
+  openNetworkJournal,
   openSandbox,
   parseGitHubRepo,
   parseTaskFile,

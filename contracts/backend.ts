@@ -102,6 +102,12 @@ export interface SandboxEntry {
   forget(isGone: (resource: Resource) => boolean): Promise<void>;
   /** Save what `reopen` gets later: plain data, never a secret. Call it again whenever the plan changes. */
   savePlan(plan: unknown): Promise<void>;
+  /** The network rules that apply now. */
+  readonly network: NetworkPolicy;
+  /** Record other network rules, before they apply: a sandbox that is reopened or forked has them. */
+  saveNetwork(network: NetworkPolicy): Promise<void>;
+  /** Throws `permission_denied` if a policy of the machine forbids a network. */
+  checkNetwork(network: NetworkPolicy): Promise<void>;
   /** Report something the user should know that is not a failure. Warnings wait until the sandbox is ready. */
   warn(message: string): void;
   /** Report something that takes time while the sandbox is being made, such as a download. The user sees it at once. */

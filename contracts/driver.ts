@@ -1,5 +1,13 @@
 import type { PushOptions } from "./sandbox.js";
-import type { Capabilities, Changes, DirectoryEntry, FileStat, NetworkWindow, SpawnOptions } from "./types.js";
+import type {
+  Capabilities,
+  Changes,
+  DirectoryEntry,
+  FileStat,
+  NetworkPolicy,
+  NetworkWindow,
+  SpawnOptions,
+} from "./types.js";
 
 /** A removal that is still under way while other resources are removed. `gone` settles when it is done. */
 export interface PendingRemoval {
@@ -196,6 +204,11 @@ export interface Driver extends FileCalls {
    * restored has no window, and one whose owner dies has none either. Absent: the network can't be closed again.
    */
   openNetwork?(allow: readonly string[]): Promise<NetworkWindow>;
+  /**
+   * Apply other rules, `"none"` or a list of names, and have `SandboxEntry.saveNetwork` record them first. Cut what they don't allow. Gives the
+   * variables that commands need from now on, besides `baseEnv`. Needed where `capabilities.liveNetwork` is true.
+   */
+  setNetwork?(network: NetworkPolicy): Promise<{ readonly env: Readonly<Record<string, string>> }>;
   /**
    * End everything that runs, and free what this process holds. Recorded resources are removed afterwards by `Backend.removeResource`, or left for
    * `Backend.reopen` if the sandbox is kept. Throws if something could not be ended; may be called again.

@@ -1,4 +1,6 @@
 import type {
+  BlockedAnswer,
+  BlockedRequest,
   Capabilities,
   Changes,
   DirectoryEntry,
@@ -15,6 +17,7 @@ import type {
   ReadStreamOptions,
   SandboxEvent,
   SandboxProcess,
+  SecretRule,
   SpawnOptions,
   UploadOptions,
   WriteFileOptions,
@@ -122,6 +125,11 @@ export interface SandboxOptions extends BackendOptions {
   allow?: readonly string[];
   /** Default `none` wherever the backend can enforce it. */
   network?: NetworkPolicy;
+  /**
+   * Secrets by the names of their variables. Commands see a placeholder; the value goes to the secret's hosts and nowhere else. Needs
+   * `capabilities.secrets`, and `network: { allow }` with those hosts. A value that can't be had is `unauthenticated`.
+   */
+  secrets?: Readonly<Record<string, SecretRule>>;
   /** Default: none. A limit that the backend can't enforce is `unsupported`. */
   limits?: Limits;
   /** Default `required`: without isolation, opening fails with `no_isolation`. `none` runs commands without isolation. */
@@ -134,6 +142,19 @@ export interface SandboxOptions extends BackendOptions {
   signal?: AbortSignal;
   /** Called with each event. What it throws is ignored. */
   onEvent?(event: SandboxEvent): void;
+  /**
+   * Asked before something is refused that `network` does not allow. `allow-once` lets this connection or request pass; `allow` adds the host to the
+   * rules of the open sandbox, as `setNetwork` would; anything else is a refusal, and so are an error and no answer within a minute. One question per
+   * host and port at a time. Never asked for what can't be allowed: private addresses, names without a dot, what a policy of the machine forbids. Where
+   * nothing listens (`network: "none"`) nothing is asked. Needs `capabilities.liveNetwork`.
+   */
+  onBlocked?(request: BlockedRequest): BlockedAnswer | Promise<BlockedAnswer>;
+  /**
+   * A file to which every connection and refusal is added, each as a line of JSON (`NetworkEvent`). Made with mode 0600 if absent; a symbolic link is
+   * refused. What can't be written down does not pass. A kept sandbox that is reopened has it again. Needs `capabilities.liveNetwork`, and another
+   * `network` than `"full"`; it must not be where commands can write. Default: none.
+   */
+  audit?: string;
   /** Token for a private `repo`. Commands never see it; errors and events redact it. */
   githubToken?: string;
   /**
@@ -282,6 +303,13 @@ export interface Sandbox extends AsyncDisposable {
    * `unsupported` where it could not be closed again for certain: without isolation, and on the machines of a service.
    */
   openNetwork(allow: readonly string[]): Promise<NetworkWindow>;
+  /**
+   * Replace the network rules of the open sandbox: `"none"` or a list of names, in the words of the option `network`. Connections that the new rules
+   * don't allow are cut, the others stay. Commands that start from now on get the variables that the rules need; those that run are not told. The
+   * rules are recorded: a kept sandbox is reopened with them, and forks have them. While a window of `openNetwork` is open it is `conflict`. To and
+   * from `"full"` is `unsupported`, since that is decided when the sandbox is made; so is a backend without `capabilities.liveNetwork`.
+   */
+  setNetwork(network: Exclude<NetworkPolicy, "full">): Promise<void>;
   /**
    * Close the sandbox. Idempotent; never throws. What can't be removed stays in the ledger and is reported as a `leak` event. On a second handle it
    * only ends that handle.

@@ -1,3 +1,15 @@
+export type {
+  BlockedAnswer,
+  BlockedRequest,
+  NetworkEvent,
+  NetworkPolicy,
+  NetworkRule,
+  NetworkRules,
+  NetworkWindow,
+  SecretRule,
+  SecretSource,
+} from "./network.js";
+
 /** The shared types. Times are milliseconds and sizes are bytes unless a name says otherwise. */
 
 /** One command. The program gets exactly these arguments; no shell sees them. */
@@ -204,6 +216,8 @@ export interface ReadStreamOptions extends FileCallOptions {
 export type LackingCapability =
   | `limits.${keyof Limits}`
   | `network.${"none" | "full" | "allow"}`
+  | "liveNetwork"
+  | "networkRules"
   | "snapshot"
   | "fork"
   | "pty"
@@ -211,6 +225,7 @@ export type LackingCapability =
   | "workDir"
   | "paths"
   | "combinedOutput"
+  | "secrets"
   | "ports"
   | "git"
   | "keep";
@@ -226,6 +241,10 @@ export interface Capabilities {
   killTree: "complete" | "descendants" | "best-effort";
   /** The kinds of network rule that can be enforced. */
   network: readonly ("none" | "full" | "allow")[];
+  /** Whether the connections of a sandbox pass through this process: `setNetwork`, `onBlocked` and `audit` need it. Absent: no. */
+  liveNetwork?: boolean;
+  /** Whether `network` can have rules about requests, private addresses and `deny`. Absent: only names. */
+  networkRules?: boolean;
   /** The limits that can be enforced. */
   limits: readonly ("memory" | "cpus" | "pids" | "disk")[];
   /** `crash-consistent`: files may change while they are saved. `none`: `snapshot` and `restore` are `unsupported`. */
@@ -242,6 +261,8 @@ export interface Capabilities {
   paths?: readonly ("workdir" | "sandbox")[];
   /** Whether `output: "combined"` works. Absent: no. */
   combinedOutput?: boolean;
+  /** Whether the option `secrets` works. Absent: no. */
+  secrets?: boolean;
   /** Whether `url` works. */
   ports: boolean;
   /** Whether `pushBranch` and `defaultBranch` work. */
@@ -273,20 +294,6 @@ export interface Limits {
   pids?: number;
   /** Bytes. */
   disk?: number;
-}
-
-/**
- * `none`: loopback only. `full`: the host's network. `allow`: only the listed names: `host`, `host:port` or `*.host`. Connections to them must use
- * TLS, unless the entry is `plain://host:port`.
- */
-export type NetworkPolicy = "none" | "full" | { allow: string[] };
-
-/** A time in which a sandbox reaches more hosts than its rule allows. Disposing it closes it. */
-export interface NetworkWindow extends AsyncDisposable {
-  /** Variables for the commands that use it. */
-  readonly env: Readonly<Record<string, string>>;
-  /** Restore the rule of the sandbox, and cut every connection that was made in the meantime. Idempotent. */
-  close(): Promise<void>;
 }
 
 /** A host path to make visible in the sandbox. */

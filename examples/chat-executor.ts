@@ -27,7 +27,7 @@ const tools: Readonly<Record<string, (input: ToolCall["input"]) => Promise<unkno
   list_files: () => executor.listFiles(),
 };
 
-/** Runs one tool call. What goes wrong is told to the model, which may try something else. */
+/** Runs one tool call. Errors go back to the model, which may try something else. */
 async function call({ name, input }: ToolCall): Promise<{ content: string; isError: boolean }> {
   try {
     const tool = tools[name];

@@ -16,11 +16,11 @@ console.log(greeting.stdout.trim());
 // #endregion open
 assert.equal(greeting.stdout, "hello from 1000 in /workspace\n");
 
-// #region walls
-const walls = await sandbox.shell("grep CapEff /proc/self/status; ls /sys/class/net");
-console.log(walls.stdout.trim());
-// #endregion walls
-assert.equal(walls.stdout, "CapEff:\t0000000000000000\nlo\n");
+// #region confined
+const confined = await sandbox.shell("grep CapEff /proc/self/status; ls /sys/class/net");
+console.log(confined.stdout.trim());
+// #endregion confined
+assert.equal(confined.stdout, "CapEff:\t0000000000000000\nlo\n");
 
 // #region save
 const before = await sandbox.snapshot();

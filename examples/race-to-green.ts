@@ -29,7 +29,7 @@ git("-c", "user.name=Example", "-c", "user.email=example@example.invalid", "comm
 // #region race
 await using origin = await openSandbox({ backend: "local", repo, branch: "fix-total", workspace: "overlay" });
 const runTest = (sandbox: Sandbox) => sandbox.exec({ argv: ["node", "total.test.mjs"], timeout: 60_000 });
-assert.notEqual((await runTest(origin)).exitCode, 0, "the test fails to begin with");
+assert.notEqual((await runTest(origin)).exitCode, 0, "the test fails at first");
 
 const forks = await origin.fork({ count: Object.keys(ATTEMPTS).length });
 const race = Object.entries(ATTEMPTS).map(async ([name, script], lane) => {

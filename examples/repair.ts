@@ -46,7 +46,7 @@ const blueprint = defineBlueprint({
       kind: "gate",
       id: "green",
       checks: [{ id: "test", run: ["node", "--test", "--test-reporter=tap"] }],
-      // A program that stands for an agent: it reads what failed from stdin, and mends the code.
+      // A program that stands for an agent: it reads what failed from stdin, and fixes the code.
       onFail: {
         agent: "command",
         command: ["sh", "-c", 'grep -q "twice as much" && sed -i "s/sum + price/sum + price * count/" cart.mjs'],

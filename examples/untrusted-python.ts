@@ -2,7 +2,7 @@ import { strict as assert } from "node:assert";
 import { openSandbox } from "glovebox";
 
 // #region run
-/** What came of a program that nobody vouches for. */
+/** The result of an untrusted program. */
 interface Outcome {
   ok: boolean;
   output: string;

@@ -16,7 +16,7 @@ while :; do sleep 1; done
 `;
 
 // #region limits
-/** As many limits as this machine can keep: where there is no control group, asking for one is refused. */
+/** Opens a sandbox with limits, or without where this machine has no control group and refuses them. */
 async function openLimited(): Promise<Sandbox> {
   const options: SandboxOptions = { network: "none", operationTimeout: 30_000 };
   try {

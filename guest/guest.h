@@ -23,6 +23,7 @@ int compare_overlay_main(int argc, char **argv);
 int gather_changes_main(int argc, char **argv);
 int git_head_main(int argc, char **argv);
 int launch_main(int argc, char **argv);
+int open_low_ports_main(int argc, char **argv);
 int socket_owner_main(void);
 int serve_files_main(void);
 
@@ -62,9 +63,21 @@ bool file_process_ended(pid_t pid);
 void file_process_close(void);
 
 /* channel/listen.c */
-extern int listener;
+#define MAX_LISTENERS 64
+/* The first is for one listener on 127.0.0.1; the others are for any on loopback addresses. 0 or a negative errno. */
 int listen_on(uint16_t port);
-void accept_connections(void);
+int listen_at(uint32_t address, uint16_t port);
+int stop_listening(uint32_t address, uint16_t port);
+/* Fills in at most MAX_LISTENERS, and returns how many. */
+size_t listeners_poll(struct pollfd *fds);
+void listeners_ready(const struct pollfd *fds, size_t count);
+
+/* channel/resolve.c: 0 or a negative errno. */
+int start_resolver(uint32_t address, uint16_t port);
+struct pollfd resolver_poll(void);
+void take_queries(void);
+/* Without bytes the query gets no answer. */
+void answer_query(uint32_t place, const uint8_t *bytes, size_t length);
 
 /* channel/reach.c: 0, and the call answers when it is connected or refused; or a negative errno, and there is no call. */
 int connect_port(uint32_t id, uint16_t port);

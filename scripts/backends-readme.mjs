@@ -1,64 +1,56 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { backendNames } from "../dist/src/sandbox.js";
+import { markdownTable, writeSection } from "./generated-section.mjs";
 import { root } from "./prepare.mjs";
 
 /**
- * Writes the README's table of backends from the capabilities and results that the last run of the conformance kit recorded
- * (`npm run conformance -- --all --write`): `backends-readme.mjs [--check]`.
+ * Writes the tables of backends into the README and `docs/backends.md`, from the capabilities and results that the last run
+ * of the conformance kit recorded (`npm run conformance -- --all --write`): `backends-readme.mjs [--check]`.
  */
-const readme = join(root, "README.md");
-const [begin, end] = ["<!-- backends: begin -->", "<!-- backends: end -->"];
-const HEAD = [
-  "Backend",
-  "Isolation",
-  "Network",
-  "Limits",
-  "Snapshot",
-  "Fork",
-  "Terminal",
-  "User",
-  "Ports",
-  "Git",
-  "Kit",
-];
+const COLUMNS = {
+  Backend: ({ name }) => `\`${name}\``,
+  Isolation: ({ capabilities }) => capabilities?.isolation ?? "unknown",
+  Network: ({ capabilities }) => list(capabilities?.network),
+  Limits: ({ capabilities }) => list(capabilities?.limits),
+  Snapshots: ({ capabilities }) => capabilities?.snapshot ?? "",
+  Forks: ({ capabilities }) => capabilities?.fork ?? "",
+  Terminals: ({ capabilities }) => yesNo(capabilities?.pty),
+  Users: ({ capabilities }) => yesNo(capabilities?.user),
+  Ports: ({ capabilities }) => yesNo(capabilities?.ports),
+  Git: ({ capabilities }) => yesNo(capabilities?.git),
+  "Conformance kit": ({ counts }) => sumUp(counts),
+  "Tested on": ({ on }) => (on === "this machine" ? "the real backend" : on),
+};
+const IN_README = ["Backend", "Isolation", "Network", "Limits", "Tested on"];
 
-const text = readFileSync(readme, "utf8");
-const [before, after] = [text.indexOf(begin), text.indexOf(end)];
-if (before < 0 || after < before) throw new Error(`README.md has no ${begin} … ${end}`);
-const rows = backendNames().map(rowOf);
-const wanted = `${text.slice(0, before)}${begin}\n\n${table([HEAD, ...rows])}\n\n${text.slice(after)}`;
-if (!process.argv.includes("--check")) writeFileSync(readme, wanted);
-else if (wanted !== text) {
-  console.error("the table of backends in README.md is out of date: run npm run backends:readme");
-  process.exitCode = 1;
+const results = backendNames().map(readResult);
+writeTable("README.md", IN_README);
+writeTable("docs/backends.md", Object.keys(COLUMNS));
+
+function writeTable(document, columns) {
+  const rows = results.map((result) => columns.map((column) => cellOf(result, column)));
+  writeSection(document, "backends", markdownTable([columns, ...rows]), "npm run backends:readme");
 }
 
-/** A backend without a result gets an empty row. */
-function rowOf(name) {
+function cellOf(result, column) {
+  return result.counts || column === "Backend" ? COLUMNS[column](result) : "not run";
+}
+
+function readResult(name) {
   const file = join(root, "conformance", `${name}.json`);
-  if (!existsSync(file)) return [`\`${name}\``, "not run", ...HEAD.slice(2).map(() => "")];
-  const { on, counts, capabilities: kept } = JSON.parse(readFileSync(file, "utf8"));
-  const list = (words) => words?.join(", ") || "none";
-  const flags = [kept?.pty, kept?.user, kept?.ports, kept?.git].map((flag) => (flag ? "yes" : "no"));
-  const cells = [
-    kept?.isolation ?? "unknown",
-    list(kept?.network),
-    list(kept?.limits),
-    kept?.snapshot ?? "",
-    kept?.fork ?? "",
-  ];
-  return [`\`${name}\``, ...cells, ...flags, `${sumUp(counts)}, on ${on}`];
+  return { name, ...(existsSync(file) && JSON.parse(readFileSync(file, "utf8"))) };
+}
+
+function list(words) {
+  return words?.join(", ") || "none";
+}
+
+function yesNo(flag) {
+  return flag ? "yes" : "no";
 }
 
 function sumUp({ passed = 0, failed = 0, refused = 0, "not run": notRun = 0 }) {
   const parts = [`${passed} passed`, failed > 0 && `${failed} failed`, refused > 0 && `${refused} refused`];
   return [...parts, notRun > 0 && `${notRun} not run`].filter(Boolean).join(", ");
-}
-
-function table(lines) {
-  const widths = HEAD.map((_, column) => Math.max(3, ...lines.map((line) => line[column].length)));
-  const row = (cells) => `| ${cells.map((cell, column) => cell.padEnd(widths[column])).join(" | ")} |`;
-  const [head, ...rest] = lines.map(row);
-  return [head, row(widths.map((width) => "-".repeat(width))), ...rest].join("\n");
 }

@@ -48,23 +48,33 @@ async function buildOther(arch, compiler) {
   return `linux-${arch} not built: ${compiler} is not installed`;
 }
 
-async function buildFor(arch, compiler) {
-  const files = readdirSync(sources, { recursive: true })
+/** Compiles the guest with this compiler into a folder that is empty, and returns the program's path. */
+export async function compileGuest(compiler, folder) {
+  const units = sourceFiles().filter((name) => name.endsWith(".c"));
+  if (units.length === 0) throw new StepFailed("there is no C source in guest/");
+  const headers = /musl/.test(compiler) ? ["-idirafter", kernelHeaders(folder)] : [];
+  const output = join(folder, "glovebox-guest");
+  const args = [...flags, ...headers, "-o", output, ...units.map((name) => join(sources, name))];
+  expectSuccess(await run(compiler, args, { quiet: true }), compiler);
+  return output;
+}
+
+function sourceFiles() {
+  return readdirSync(sources, { recursive: true })
     .filter((name) => /\.[ch]$/.test(name) && !name.startsWith("fuzz"))
     .sort();
-  const units = files.filter((name) => name.endsWith(".c")).map((name) => join(sources, name));
-  if (units.length === 0) throw new StepFailed("there is no C source in guest/");
+}
+
+async function buildFor(arch, compiler) {
   const target = join(sources, "bin", `linux-${arch}`, "glovebox-guest");
   const stamp = join(stamps, `guest-linux-${arch}`);
-  const hash = hashOf([compiler, arch, ...flags], files);
+  const hash = hashOf([compiler, arch, ...flags], sourceFiles());
   if (existsSync(target) && existsSync(stamp) && readFileSync(stamp, "utf8") === hash)
     return `linux-${arch} up to date`;
 
   const scratch = mkdtempSync(join(tmpdir(), "glovebox-guest-"));
   try {
-    const headers = /musl/.test(compiler) ? ["-idirafter", kernelHeaders(scratch)] : [];
-    const output = join(scratch, "glovebox-guest");
-    expectSuccess(await run(compiler, [...flags, ...headers, "-o", output, ...units], { quiet: true }), compiler);
+    const output = await compileGuest(compiler, scratch);
     mkdirSync(dirname(target), { recursive: true });
     // The file of a running guest can't be overwritten, so rename the new one into its place.
     writeFileSync(`${target}.new`, readFileSync(output), { mode: 0o755 });

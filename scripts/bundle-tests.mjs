@@ -10,7 +10,9 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
  * most tests. All sources go into one file, so that no test has a second copy of them.
  */
 export async function bundleTests() {
-  const tests = readdirSync(join(root, "tests"), { recursive: true }).filter((name) => name.endsWith(".test.ts"));
+  const tests = readdirSync(join(root, "tests"), { recursive: true })
+    // Packages may come with tests of their own.
+    .filter((name) => name.endsWith(".test.ts") && !name.includes("node_modules"));
   const entries = [...tests, "support/run/setup.ts"].map((name) => name.slice(0, -".ts".length));
   const build = await startBundle("tests", entries, {
     external: (id) => !/^[./]|^@oxc-project\//.test(id),

@@ -13,4 +13,4 @@ export function startEngine(
 ): Promise<TestEngine>;
 export function describeEngine(folder: string): TestEngine;
 export function stopEngine(engine: TestEngine): Promise<void>;
-export function waitForEngine(folder: string): Promise<void>;
+export function waitForEngine(folder: string, keeper?: undefined, timeout?: number): Promise<void>;

@@ -46,8 +46,8 @@ export async function stopEngine({ keeper, folder }) {
 }
 
 /** Resolves once the engine answers. */
-export async function waitForEngine(folder, keeper) {
-  const end = performance.now() + START_TIMEOUT;
+export async function waitForEngine(folder, keeper, timeout = START_TIMEOUT) {
+  const end = performance.now() + timeout;
   while (performance.now() < end) {
     if (await answers(join(folder, "docker.sock"))) return;
     if (keeper !== undefined && keeper.exitCode !== null) break;

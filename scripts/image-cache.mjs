@@ -10,7 +10,7 @@ import { hasCommand } from "./system-parts.mjs";
 /** Images for tests and benchmarks, made from Debian packages without a registry, and cached between runs. */
 const IMAGES = {
   "glovebox-test/busybox:1": { file: "busybox-3.tar", make: makeBusybox, needs: ["busybox"] },
-  "glovebox-test/debian:1": { file: "debian-1.tar", make: makeDebian, needs: ["debootstrap"] },
+  "glovebox-test/debian:1": { file: "debian-2.tar", make: makeDebian, needs: ["debootstrap"] },
 };
 
 export const BUSYBOX = "glovebox-test/busybox:1";

@@ -34,12 +34,12 @@ export function makeBusybox(root) {
   execFileSync("chown", ["-R", "1000:1000", join(root, "home", "user")]);
 }
 
-/** Debian with bash, python3 and git. Everything that debootstrap starts and mounts ends with this process. */
+/** Debian with bash, python3, git and bubblewrap. Everything that debootstrap starts and mounts ends with this process. */
 export async function makeDebian(root, { onPhase, signal }) {
   const source = readFileSync("/etc/os-release", "utf8");
   const suite = /^VERSION_CODENAME=(\w+)$/m.exec(source)?.[1] ?? "stable";
   const alone = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child=SIGKILL"];
-  const command = ["debootstrap", "--variant=minbase", "--include=bash,python3-minimal,git", suite, root];
+  const command = ["debootstrap", "--variant=minbase", "--include=bash,python3-minimal,git,bubblewrap", suite, root];
   const child = spawn("setpriv", ["--pdeathsig", "KILL", ...alone, ...command], {
     stdio: ["ignore", "pipe", "pipe"],
     signal,

@@ -21,9 +21,11 @@ export async function installDependencies(folder, ...options) {
   const installed = join(folder, "node_modules", ".package-lock.json");
   if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(lock).mtimeMs) return "up to date";
   // `npm ci` refuses a lock file that lacks the binaries of other systems, and not every package host has those.
-  const quick = ["--prefer-offline", "--no-audit", "--no-fund"];
-  const args = ["install", "--no-save", "--loglevel=error", ...quick, ...options];
-  expectSuccess(await npm(args, { cwd: folder, quiet: true }), "npm install");
+  const args = ["install", "--no-save", "--loglevel=error", "--no-audit", "--no-fund", ...options];
+  const quick = await npm([...args, "--prefer-offline"], { cwd: folder, quiet: true });
+  // What npm remembers of a package may be older than the lock file.
+  const result = quick.code === 0 ? quick : await npm(args, { cwd: folder, quiet: true });
+  expectSuccess(result, "npm install");
   const strays = findStrays(readPackages(lock), readPackages(installed));
   if (strays.length > 0) throw new StepFailed(`installed packages differ from package-lock.json: ${strays.join(", ")}`);
   return "installed";

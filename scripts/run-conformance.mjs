@@ -3,8 +3,8 @@ import { createLocalSandbox, local } from "../dist/src/sandbox/local.js";
 import { removeSandbox } from "../dist/src/sandbox.js";
 import { formatReport, runConformance } from "../dist/src/testing.js";
 
-/** Runs the conformance kit on the built local backend: `run-conformance.mjs required|none [report.json]`. */
-const [isolation = "required", file] = process.argv.slice(2);
+/** Runs the conformance kit on the built local backend: `run-conformance.mjs required|none [report.json [concurrency]]`. */
+const [isolation = "required", file, concurrency = "4"] = process.argv.slice(2);
 const user = process.getuid?.() === 0 ? "root" : "user";
 const harness = {
   backend: `local-${isolation}-${user}`,
@@ -14,7 +14,7 @@ const harness = {
   host: { directoryOf: ({ workDir }) => workDir, sharesNetwork: true },
 };
 
-const report = await runConformance(harness, { concurrency: 4 });
+const report = await runConformance(harness, { concurrency: Number(concurrency) });
 console.log(formatReport(report));
 if (file) writeFileSync(file, JSON.stringify(report));
 process.exit(report.failed > 0 ? 1 : 0);

@@ -2,8 +2,10 @@ import { writeFileSync } from "node:fs";
 import { startVitest } from "vitest/node";
 import { durationsOf, slowestFiles } from "./durations.mjs";
 
-/** Runs vitest like `vitest run` and writes the result of every test to the file in the first argument. */
-const [file, ...filters] = process.argv.slice(2);
+/** Runs vitest like `vitest run` and writes the result of every test to the file in the first argument. `--config=` names another suite. */
+const [file, ...words] = process.argv.slice(2);
+const config = words.find((word) => word.startsWith("--config="))?.slice("--config=".length);
+const filters = words.filter((word) => !word.startsWith("--config="));
 const tally = { passed: 0, failed: 0, skipped: [], failures: [], slowest: [] };
 
 const counter = {
@@ -43,8 +45,9 @@ function fail(name, errors) {
   }
 }
 
-if (filters.length === 0) process.env.GLOVEBOX_TEST_ALL = "1";
-const vitest = await startVitest("test", filters, { run: true, watch: false, reporters: ["default", counter] });
+if (filters.length === 0 && config === undefined) process.env.GLOVEBOX_TEST_ALL = "1";
+const options = { run: true, watch: false, reporters: ["default", counter], ...(config && { config }) };
+const vitest = await startVitest("test", filters, options);
 await vitest?.close();
 writeFileSync(file, JSON.stringify(tally));
 process.exit(tally.failed > 0 ? 1 : (process.exitCode ?? 0));

@@ -11,8 +11,9 @@ const parts = [
   { commands: [process.env.CC, "musl-gcc", "gcc", "cc"], packages: ["gcc", "libc6-dev", "musl-tools"] },
 ];
 
-/** What only tests and a release need: a cross compiler for the guest, and an emulator to run it. */
+/** What only tests and a release need: other compilers for the guest, and an emulator to run it. */
 const extras = [
+  { commands: ["musl-gcc"], packages: ["musl-tools"] },
   { commands: ["aarch64-linux-gnu-gcc"], packages: ["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"] },
   { commands: ["qemu-aarch64-static"], packages: ["qemu-user-static"] },
 ];

@@ -3,12 +3,15 @@ export * from "./harness/blueprint.js";
 export { runBlueprint } from "./harness/engine.js";
 export { pullRequestBody, pullRequestTitle } from "./harness/github.js";
 export type { InstallPlan, InstallStep } from "./harness/install.js";
+export { findNameSet, isNameSet, listNameSets, type NameSet } from "./harness/name-sets.js";
 export * from "./harness/needs.js";
 export {
   formatChanges,
   formatCost,
   formatDuration,
   formatRunCost,
+  formatSecrets,
+  formatTokens,
   nextCommands,
   reportHtml,
   reportMarkdown,

@@ -1,6 +1,7 @@
 export type { Backend } from "../contracts/backend.js";
 export type { Finding } from "../contracts/finding.js";
 export { assertCapabilities, type CapabilityRequest } from "./sandbox/capabilities.js";
+export { openNetworkJournal } from "./sandbox/egress.js";
 export {
   type CommandResult,
   DEFAULT_ALLOWED_COMMANDS,

@@ -34,11 +34,13 @@ interface Frame {
 declare class GuestChannel {
   #private;
   readonly hello: Promise<Hello>;
-  onAccepted: ((call: number) => CallHandler) | undefined;
+  readonly acceptors: Map<string, (call: number) => CallHandler>;
+  onQuery: ((body: Buffer) => void) | undefined;
   onClosed: ((error: SandboxError) => void) | undefined;
   readonly ended: Promise<SandboxError>;
   constructor(stream: ChannelStream);
   get window(): number;
+  get isClosed(): boolean;
   get isIdle(): boolean;
   knows(edition: number): boolean;
   assertEdition(edition: number, what: string): void;

@@ -12,7 +12,7 @@ export function formatResult({ name, rows, goals, notes = [] }) {
 
 /** A number with its unit. */
 export function figure(value, unit) {
-  const digits = value >= 100 ? 0 : value >= 10 ? 1 : value >= 0.1 ? 2 : 4;
+  const digits = Number.isInteger(value) || value >= 100 ? 0 : value >= 10 ? 1 : value >= 0.1 ? 2 : 4;
   if (unit === "") return String(value);
   return `${value.toFixed(digits)}${unit === "x" ? "x" : ` ${unit}`}`;
 }

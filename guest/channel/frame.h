@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define PROTOCOL_VERSION 2u
-#define EDITION 3u /* which requests the guest knows: 1 without those from 0x20 on and without WITH_COMBINED, 2 without absolute paths; in the upper half of a byte of ANS_HELLO */
+#define EDITION 4u /* which requests the guest knows: 1 without those from 0x20 on and without WITH_COMBINED, 2 without absolute paths, 3 without those from 0x32 on; in the upper half of a byte of ANS_HELLO */
 #define HEADER_BYTES 13u /* u32 body length, u32 sequence number, u8 type, u32 call */
 #define MAX_BODY (4u << 20)
 #define DATA_BYTES (64u << 10)
@@ -41,6 +41,11 @@ enum request {
   REQ_READ_RANGE = 0x26,
   REQ_CONNECT = 0x30,
   REQ_AWAIT_PORT = 0x31,
+  /* edition 4 */
+  REQ_LISTEN_AT = 0x32,
+  REQ_STOP_LISTENING = 0x33,
+  REQ_RESOLVE = 0x34,
+  REQ_REPLY = 0x35,
 };
 
 enum answer {
@@ -55,6 +60,7 @@ enum answer {
   ANS_ACCEPTED = 0x88,
   ANS_ENDED = 0x89,
   ANS_LEFT_OUT = 0x8a,
+  ANS_QUERY = 0x8b,
 };
 
 /* Bits of the last byte of ANS_EXIT. */

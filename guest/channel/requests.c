@@ -251,6 +251,20 @@ static bool handle_port_request(const struct frame *frame, struct reader *r) {
   return true;
 }
 
+/* Requests about listeners on loopback addresses, and about the resolver, which all concern the whole sandbox. */
+static bool handle_names_request(const struct frame *frame, struct reader *r) {
+  uint32_t number = read_u32(r);
+  if (frame->type == REQ_REPLY) {
+    if (!r->bad) answer_query(number, r->at, (size_t)(r->end - r->at));
+    return !r->bad;
+  }
+  uint16_t port = read_u16(r);
+  if (r->bad || r->at != r->end || number >> 24 != 127 || port == 0) return false;
+  int (*const what)(uint32_t, uint16_t) = frame->type == REQ_LISTEN_AT ? listen_at : frame->type == REQ_STOP_LISTENING ? stop_listening : start_resolver;
+  answer_done(frame->call, what(number, port), "the address");
+  return true;
+}
+
 bool handle_request(const struct frame *frame) {
   struct reader r = {.at = frame->body, .end = frame->body + frame->length};
   bool opens = frame->type == REQ_START || frame->type >= REQ_READ;
@@ -259,11 +273,12 @@ bool handle_request(const struct frame *frame) {
     forward_request(frame);
     return true;
   }
-  if (only_files && (frame->type == REQ_START || frame->type == REQ_CONNECT || frame->type == REQ_AWAIT_PORT || (frame->type >= REQ_FREEZE && frame->type <= REQ_LISTEN))) return false;
+  if (only_files && (frame->type == REQ_START || frame->type >= REQ_CONNECT || (frame->type >= REQ_FREEZE && frame->type <= REQ_LISTEN))) return false;
   if (frame->type == REQ_START) return start(frame->call, &r);
   if (frame->type >= REQ_STDIN && frame->type <= REQ_RESIZE) return handle_call_request(frame, &r);
   if (frame->type >= REQ_FREEZE && frame->type <= REQ_LISTEN) return handle_sandbox_request(frame, &r);
   if (frame->type == REQ_CONNECT || frame->type == REQ_AWAIT_PORT) return handle_port_request(frame, &r);
+  if (frame->type >= REQ_LISTEN_AT && frame->type <= REQ_REPLY) return handle_names_request(frame, &r);
   if (frame->type >= REQ_LIST_ENTRIES && frame->type <= REQ_READ_RANGE) return handle_newer_file_request(frame, &r);
   return handle_file_request(frame, &r);
 }

@@ -156,7 +156,7 @@ int serve(int in, int out, const char *root, bool with_self_test, bool only_loop
   send_hello(out, with_self_test);
 
   enum { CALLS = 5 };
-  static struct pollfd fds[CALLS + MAX_CALLS * POLLS_PER_CALL];
+  static struct pollfd fds[CALLS + MAX_CALLS * POLLS_PER_CALL + MAX_LISTENERS];
   for (;;) {
     int timeout = -1;
     size_t count = calls_poll(fds + CALLS, MAX_CALLS * POLLS_PER_CALL, &timeout);
@@ -171,9 +171,11 @@ int serve(int in, int out, const char *root, bool with_self_test, bool only_loop
     fds[0] = (struct pollfd){.fd = queue_length(&outgoing) < OVERFULL && file_process_has_room() ? in : -1, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = late == 0 && queue_length(&outgoing) > 0 ? out : -1, .events = POLLOUT};
     fds[2] = (struct pollfd){.fd = signals, .events = POLLIN};
-    fds[3] = (struct pollfd){.fd = listener, .events = POLLIN};
+    fds[3] = resolver_poll();
     fds[4] = file_process_poll();
-    if (poll(fds, CALLS + count, timeout) < 0) {
+    struct pollfd *listeners = fds + CALLS + count;
+    size_t listener_count = listeners_poll(listeners);
+    if (poll(fds, CALLS + count + listener_count, timeout) < 0) {
       if (errno == EINTR) continue;
       break;
     }
@@ -186,7 +188,8 @@ int serve(int in, int out, const char *root, bool with_self_test, bool only_loop
     }
     calls_ready(fds + CALLS, count);
     file_process_ready(fds[4].revents);
-    if (fds[3].revents) accept_connections();
+    if (fds[3].revents) take_queries();
+    listeners_ready(listeners, listener_count);
     if (fds[0].revents && !take_requests(in)) break;
   }
   file_process_close();

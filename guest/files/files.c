@@ -322,11 +322,6 @@ int files_remove_directory(const char *path) {
   return error;
 }
 
-bool is_mount_point(int parent, const char *name) {
-  struct statx found;
-  return statx(parent, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0, &found) == 0 && found.stx_attributes & STATX_ATTR_MOUNT_ROOT;
-}
-
 int files_rename(const char *from, const char *to) {
   char old_name[256], new_name[256];
   int old_parent = files_open_parent(from, false, old_name);

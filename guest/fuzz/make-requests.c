@@ -53,7 +53,9 @@ static void append_command(struct queue *to) {
   static const char *const commands[][4] = {
       {"true"}, {"false"}, {"cat"}, {"missing-program"}, {"sleep", "5"}, {"sh", "-c", "echo out; echo err >&2; exit 3"},
       {"sh", "-c", "setsid sleep 5 & (sleep 5 &) ; exit 0"}, {"head", "-c", "400000", "/dev/zero"}, {"sh", "-c", "kill -9 $$"},
-      {"bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/40000; echo hi >&3; cat <&3"}, {"./file"}, {""}};
+      {"bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/40000; echo hi >&3; cat <&3"},
+      {"bash", "-c", "for i in 1 2 3; do echo hi > /dev/udp/127.77.0.1/40001; done; head -c 700 /dev/zero > /dev/udp/127.77.0.1/40001"},
+      {"bash", "-c", "exec 3<>/dev/tcp/127.77.0.2/40001; echo hi >&3; cat <&3"}, {"./file"}, {""}};
   const uint8_t flags = (uint8_t)(random_below(one_in(20) ? 256 : 4) | (one_in(3) ? 16 : 0) | (one_in(4) ? 32 : 0) | (one_in(3) ? 128 : 0));
   queue_append(to, &flags, 1);
   const uint16_t size[2] = {(uint16_t)random_below(200), (uint16_t)random_below(100)};
@@ -101,6 +103,16 @@ static void append_body(struct queue *to, uint8_t type) {
       queue_append(to, lies(10) ? &(uint16_t){0} : one_in(4) ? &(uint16_t){1} : &(uint16_t){40000}, 2);
       if (type == REQ_AWAIT_PORT) append_u32(to, lies(20) ? interesting_number() : random_below(30));
       return;
+    case REQ_LISTEN_AT:
+    case REQ_STOP_LISTENING:
+    case REQ_RESOLVE:
+      append_u32(to, lies(20) ? interesting_number() : 0x7f4d0001 + random_below(3));
+      queue_append(to, lies(20) ? &(uint16_t){0} : &(uint16_t){40001}, 2);
+      return;
+    case REQ_REPLY:
+      append_u32(to, one_in(3) ? interesting_number() : random_below(3));
+      append_bytes(to, one_in(5) ? 600 : 100);
+      return;
     case REQ_SIGNAL:
       queue_append(to, lies(20) ? &(uint8_t){0} : &signals[random_below(sizeof signals)], 1);
       return;
@@ -127,7 +139,7 @@ bool make_requests(struct queue *out) {
   static const uint8_t types[] = {REQ_START, REQ_START, REQ_STDIN, REQ_STDIN, REQ_STDIN_END, REQ_SIGNAL, REQ_CREDIT, REQ_RESIZE,
                                   REQ_READ, REQ_WRITE, REQ_WRITE_STREAM, REQ_STAT, REQ_LIST, REQ_REMOVE, REQ_RENAME, REQ_MAKE_DIRECTORY,
                                   REQ_TAR_OUT, REQ_TAR_IN, REQ_FREEZE, REQ_THAW, REQ_LISTEN, REQ_LISTEN, REQ_LIST_ENTRIES, REQ_STAT_TARGET, REQ_REMOVE_DIRECTORY, REQ_COPY, REQ_APPEND,
-                                  REQ_APPEND_STREAM, REQ_READ_RANGE, REQ_CONNECT, REQ_CONNECT, REQ_AWAIT_PORT};
+                                  REQ_APPEND_STREAM, REQ_READ_RANGE, REQ_CONNECT, REQ_CONNECT, REQ_AWAIT_PORT, REQ_LISTEN_AT, REQ_LISTEN_AT, REQ_STOP_LISTENING, REQ_RESOLVE, REQ_REPLY};
   if (one_in(20)) {
     honest = false;
     for (uint32_t left = random_below(400); left > 0; left--) queue_append(out, &(uint8_t){(uint8_t)random_below(256)}, 1);

@@ -66,6 +66,19 @@ void write_hosts_file(void) {
   close(fd);
 }
 
+void write_resolver_file(uint32_t address) {
+  static const char path[] = "/etc/resolv.conf";
+  char text[64];
+  int length = snprintf(text, sizeof text, "nameserver %u.%u.%u.%u\n", address >> 24, address >> 16 & 255, address >> 8 & 255, address & 255);
+  struct stat stat;
+  /* A link would lead anywhere, a mount too. */
+  if (lstat(path, &stat) == 0 && !S_ISREG(stat.st_mode) && unlink(path) != 0) return;
+  int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+  if (fd < 0) return;
+  if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && fchmod(fd, 0644) == 0 && ftruncate(fd, 0) == 0 && write(fd, text, (size_t)length) < 0) errno = 0;
+  close(fd);
+}
+
 int become_identity(const struct identity *identity, bool keep_capabilities) {
   if (setgroups((size_t)identity->group_count, identity->groups) != 0) return -errno;
   if (setresgid(identity->gid, identity->gid, identity->gid) != 0) return -errno;

@@ -17,6 +17,8 @@ int enter_container(const char *user);
 bool make_directories(const char *path);
 /* Adds the loopback names if /etc/hosts is empty, because the engine did not write it. A file of the image is not changed. */
 void write_hosts_file(void);
+/* Makes programs ask this address for names. */
+void write_resolver_file(uint32_t address);
 /* In the process that becomes a command: changes the user, and drops all capabilities unless they are to be kept. */
 int become_identity(const struct identity *identity, bool keep_capabilities);
 /* In a supervisor: becomes a user that no command has. Once its command runs, it keeps the capability to kill, and, where another

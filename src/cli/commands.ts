@@ -13,8 +13,8 @@ export {
   parseLabels,
   parseLifetime,
   parseMount,
-  parseNetwork,
   parsePort,
+  parseSecrets,
   parseSize,
   parseWord,
 } from "./commands/values.js";

@@ -19,6 +19,9 @@ const FLAG_OF: Readonly<Record<string, string>> = {
   "network.allow": "network",
 };
 
+/** The parts of a network rule, for messages. */
+const PARTS: Readonly<Record<string, string>> = { host: "name", paths: "path", methods: "method" };
+
 /** Words before the name of an option, in messages and hints. */
 const BEFORE =
   "^Option|^Invalid|the option|together with|combined with|instead of|made with another|omit|leave|leave out|add|give|as";
@@ -33,8 +36,8 @@ export function nameFlags(text: string, flags: readonly Flag[]): string {
     .replace(/^Invalid mounts\[\d+\]\.(source|target)\b/, (all, part: string) =>
       flagOf("mounts") === undefined ? all : `Invalid ${part} of --mount`,
     )
-    .replace(/^Invalid network\.allow\[\d+\]/, (all) =>
-      flagOf("network") === undefined ? all : "Invalid name of --network",
+    .replace(/^Invalid network\.(?:allow|deny)\[\d+\](?:\.(\w+)(?:\[\d+\])?)?(?=[ :])/, (all, field?: string) =>
+      flagOf("network") === undefined ? all : `Invalid ${PARTS[field ?? "host"] ?? field} of --network`,
     )
     .replace(/\b(?:set )?(\w+): (?:"([\w.:/-]+)"|true)/g, (all, option: string, value?: string) =>
       option in FLAG_OF || IN_CONTEXT.has(option) ? (givenFlag(flagOf(option), value) ?? all) : all,

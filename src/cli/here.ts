@@ -1,4 +1,4 @@
-import { isAbsolute, join } from "node:path";
+import { resolve } from "node:path";
 import { SandboxError } from "../../contracts/errors.js";
 import { holdsTooMuch } from "../machine/holds-too-much.js";
 import type { Sandbox } from "../sandbox/types.js";
@@ -33,7 +33,10 @@ export function hereOf(flags: Flags): Here | undefined {
 /** The options of a sandbox that sees the current directory: at the same path, read-only. A copy is made once it is open. */
 export function withHere(options: OpenOptions, here: Here | undefined): OpenOptions {
   if (here?.kind !== "read-only") return options;
-  return { ...options, mounts: [...(options.mounts ?? []), { source: here.path, target: here.path }] };
+  if (options.paths === "workdir")
+    throw new UsageError("--here starts the command outside the work directory", "leave --paths workdir out");
+  const mounts = [...(options.mounts ?? []), { source: here.path, target: here.path }];
+  return { ...options, mounts, paths: "sandbox" };
 }
 
 /** Explains a backend that can't mount. */
@@ -48,14 +51,8 @@ export async function copyHere(sandbox: Sandbox, here: Here | undefined, signal:
   if (here?.kind === "copy") await sandbox.refreshFromHost(here.path, ".", { signal });
 }
 
-/** The command line and the directory of a command that starts in the current directory. */
-export function startHere(
-  here: Here | undefined,
-  argv: readonly string[],
-  cwd: string | undefined,
-): { argv: readonly string[]; cwd?: string } {
-  if (here?.kind !== "read-only") return { argv, ...(cwd !== undefined && { cwd }) };
-  const place = cwd === undefined ? here.path : isAbsolute(cwd) ? cwd : join(here.path, cwd);
-  // A mount is outside of the work directory, where the sandbox itself starts no command.
-  return { argv: ["/bin/sh", "-c", 'cd -- "$0" && exec "$@"', place, ...argv] };
+/** The directory that a command starts in, as an option: with `--here`, that is the current one. */
+export function startHere(here: Here | undefined, cwd: string | undefined): { cwd?: string } {
+  if (here?.kind !== "read-only") return cwd === undefined ? {} : { cwd };
+  return { cwd: resolve(here.path, cwd ?? ".") };
 }

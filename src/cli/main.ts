@@ -8,6 +8,7 @@ import {
   shortHelp,
   VERSION_FLAGS,
 } from "./commands.js";
+import { withNameSets } from "./name-sets.js";
 import { reportError, toFailure } from "./report-error.js";
 import { Interruption, Screen } from "./terminal.js";
 import { loadVerb } from "./verbs.js";
@@ -59,7 +60,8 @@ async function dispatch(args: readonly string[], screen: Screen, interruption: I
     return 0;
   }
   const { run } = await loadVerb(command.name);
-  return await run({ ...parsed, screen, interruption });
+  const flags = await withNameSets(parsed.flags, screen, interruption.signal);
+  return await run({ ...parsed, flags, screen, interruption });
 }
 
 function isJson(args: readonly string[]): boolean {

@@ -2,8 +2,8 @@ import type { NetworkPolicy, ProcessExit } from "../../contracts/types.js";
 import { networkHint, saysUnresolved } from "../sandbox/host.js";
 import type { Sandbox } from "../sandbox/types.js";
 import { backendOf } from "../sandbox.js";
-import { parseNetwork } from "./commands.js";
 import type { Flags } from "./invocation.js";
+import { networkOf } from "./network-flag.js";
 import type { Sink } from "./terminal.js";
 
 /** How much of the end of each stream is looked at. */
@@ -19,11 +19,8 @@ export interface NameWatch {
 
 /** Watches a command in a sandbox that these flags have opened. Nothing is known about the network of a kept one. */
 export async function createNameWatch(flags: Flags, sandbox: Sandbox): Promise<NameWatch> {
-  const rule = flags.text("network");
   const isKnown = !flags.has("id") && flags.text("isolation") !== "none";
-  const hint = isKnown
-    ? networkHint(rule === undefined ? await usualNetwork(sandbox) : parseNetwork("--network", rule))
-    : undefined;
+  const hint = isKnown ? networkHint((await networkOf(flags)).network ?? (await usualNetwork(sandbox))) : undefined;
   const tails: { bytes: Buffer }[] = [];
   return {
     over(sink) {

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import type { SandboxEvent } from "../../contracts/types.js";
+import { loadUserConfig } from "../sandbox/host.js";
 import type { OpenOptions } from "../sandbox.js";
 import {
   parseCores,
@@ -9,18 +10,22 @@ import {
   parseLabels,
   parseLifetime,
   parseMount,
-  parseNetwork,
   parsePort,
+  parseSecrets,
   parseSize,
   parseWord,
 } from "./commands.js";
 import { findSandboxId, findSnapshotId } from "./find-id.js";
 import type { Flags, Invocation } from "./invocation.js";
+import { KNOWN_SECRETS } from "./known-secrets.js";
+import { withNameSets } from "./name-sets.js";
+import { networkOf } from "./network-flag.js";
 import type { Screen } from "./terminal.js";
 import { tokenFor } from "./token.js";
 
 /** Turns the flags that `exec` and `shell` share into the options of a sandbox. */
-export async function toOpenOptions({ flags, screen, interruption }: Invocation): Promise<OpenOptions> {
+export async function toOpenOptions({ flags: typed, screen, interruption }: Invocation): Promise<OpenOptions> {
+  const flags = await withNameSets(typed, screen, interruption.signal);
   const limits = {
     ...given(flags, "memory", "memory", parseSize),
     ...given(flags, "pids", "pids", parseCount),
@@ -43,10 +48,12 @@ export async function toOpenOptions({ flags, screen, interruption }: Invocation)
     ...(flags.has("id") && { id: await findSandboxId(flags.text("id") ?? "") }),
     ...given(flags, "ttl", "ttl", parseLifetime),
     ...given(flags, "idle", "idleTimeout", parseLifetime),
-    ...given(flags, "network", "network", parseNetwork),
+    ...(await networkOf(flags)),
+    ...given(flags, "audit", "audit", asIs),
     ...given(flags, "isolation", "isolation", parseIsolation),
     ...(Object.keys(limits).length > 0 && { limits }),
     ...(flags.has("env") && { env: parseEnv("--env", flags.texts("env"), process.env) }),
+    ...(await secretsOf(flags)),
     ...(flags.has("mount") && { mounts: flags.texts("mount").map((text) => parseMount("--mount", text)) }),
     ...(flags.has("publish") && { publish: flags.texts("publish").map((text) => parsePort("--publish", text)) }),
     ...(flags.has("keep") && { keep: parseKeep(flags.text("keep") ?? "") }),
@@ -63,6 +70,13 @@ export function namingOf(flags: Flags): Pick<OpenOptions, "name" | "labels"> {
     ...given(flags, "name", "name", asIs),
     ...(flags.has("label") && { labels: parseLabels("--label", flags.texts("label")) }),
   };
+}
+
+/** The secrets that the flags name, as the user's configuration file or everybody knows them. */
+export async function secretsOf(flags: Flags): Promise<Pick<OpenOptions, "secrets">> {
+  if (!flags.has("secret")) return {};
+  const { config: { secrets = {} } = {} } = (await loadUserConfig()) ?? {};
+  return { secrets: parseSecrets("--secret", flags.texts("secret"), { ...KNOWN_SECRETS, ...secrets }) };
 }
 
 function parseKeep(text: string): true | "all" {

@@ -5,6 +5,7 @@ const VERBS: Readonly<Record<string, () => Promise<VerbModule>>> = {
   exec: () => import("./verbs/exec.js"),
   shell: () => import("./verbs/shell.js"),
   ls: () => import("./verbs/ls.js"),
+  net: () => import("./verbs/net.js"),
   rm: () => import("./verbs/rm.js"),
   snapshot: () => import("./verbs/snapshot.js"),
   snapshots: () => import("./verbs/snapshots.js"),

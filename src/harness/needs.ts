@@ -1,5 +1,6 @@
 import { SandboxError } from "../../contracts/errors.js";
 import type { NetworkPolicy } from "../../contracts/types.js";
+import { entryText, mergeEntries } from "../sandbox/host.js";
 import type { SandboxOptions } from "../sandbox/types.js";
 import { defined } from "../util/defined.js";
 import { driverOf } from "./agents.js";
@@ -37,16 +38,29 @@ export function needsOf(
   const agents = agentsOf(blueprint, choice);
   const costLimit = choice.limits?.costUsd ?? blueprint.limits.costUsd;
   for (const need of agents) checkAgent(need, costLimit);
-  const { allow, network } = blueprint.sandbox;
-  const hosts = new Set([
-    ...allow,
-    ...agents.flatMap(({ driver, task }) => [...driver.network, ...task.network.allow]),
-  ]);
   return {
-    network: network === "full" ? "full" : hosts.size === 0 ? "none" : { allow: [...hosts].sort() },
+    network: networkOf(blueprint.sandbox, agents),
     secrets: secretsOf(blueprint, agents),
     agents,
   };
+}
+
+function networkOf({ allow, deny = [], network }: Blueprint["sandbox"], agents: readonly AgentNeed[]): NetworkPolicy {
+  if (network === "full" && deny.length > 0) {
+    throw new SandboxError(
+      "invalid_argument",
+      `sandbox.deny (${deny.map(entryText).join(", ")}) needs a list of hosts`,
+      {
+        hint: 'list them in sandbox.allow; network: "full" has no proxy that could deny something',
+      },
+    );
+  }
+  if (network === "full") return "full";
+  const hosts = mergeEntries(
+    allow,
+    agents.flatMap(({ driver, task }) => [...driver.network, ...task.network.allow]),
+  );
+  return hosts.length + deny.length === 0 ? "none" : { allow: hosts, ...(deny.length > 0 && { deny }) };
 }
 
 function agentsOf({ nodes }: Blueprint, choice: AgentChoice): AgentNeed[] {
@@ -106,12 +120,12 @@ export function resolveSecrets(
 
 /** How the sandbox of a blueprint is opened. */
 export function sandboxOptionsOf(blueprint: Blueprint, needs: Pick<BlueprintNeeds, "network">): SandboxOptions {
-  const { image, workspace, env, limits, mounts } = blueprint.sandbox;
+  const { image, workspace, env, limits, mounts, secrets } = blueprint.sandbox;
   return {
     network: needs.network,
     env,
     runTimeout: blueprint.limits.wall,
-    ...defined({ image, workspace, limits }),
+    ...defined({ image, workspace, limits, secrets }),
     ...(mounts.length > 0 && { mounts }),
   };
 }

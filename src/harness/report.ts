@@ -1,4 +1,11 @@
-export { formatChanges, formatCost, formatDuration, formatRunCost } from "./report/format.js";
+export {
+  formatChanges,
+  formatCost,
+  formatDuration,
+  formatRunCost,
+  formatSecrets,
+  formatTokens,
+} from "./report/format.js";
 export { codeBlock, inlineCode, markdownTable, plainName } from "./report/markdown.js";
 export { reportHtml } from "./report/report-html.js";
 export { nextCommands, reportMarkdown } from "./report/report-markdown.js";

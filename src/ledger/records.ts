@@ -10,6 +10,7 @@ import { runtimeDir, sandboxesDir } from "../machine/home.js";
 import { currentOwner, isTagDead, type Owner, ownerTag } from "../machine/owner.js";
 import { removeTree } from "../machine/remove-tree.js";
 import { assertSandboxId, isSandboxId } from "../machine/sandbox-id.js";
+import { isoTime } from "../util/iso-time.js";
 import { createLimit } from "../util/limit.js";
 import { parseRecord, type RecordState, type SandboxRecord, type SandboxRules } from "./record.js";
 
@@ -58,7 +59,7 @@ const remembered = new Map<string, SandboxRecord>();
 export async function createRecord(fields: NewRecord): Promise<SandboxRecord> {
   const target = runtimeDir(fields.id);
   const owner = currentOwner();
-  const createdAt = new Date().toISOString();
+  const createdAt = isoTime();
   const { resources = [], ...rest } = fields;
   const record = { version: 1, ...rest, state: "creating", owner, createdAt, resources } as SandboxRecord;
   const draft = join(sandboxesDir(), `${UNFINISHED}${fields.id}.${ownerTag()}.${randomBytes(6).toString("hex")}`);

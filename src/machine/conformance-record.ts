@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { isoTime } from "../util/iso-time.js";
 import { writeFileAtomic } from "./atomic-file.js";
 import { privateSubdirectory } from "./home.js";
 
@@ -15,7 +16,7 @@ export interface ConformanceSummary {
 
 /** Saves the outcome of a run for `doctor`. */
 export async function saveConformance(backend: string, note: Omit<ConformanceSummary, "time">): Promise<void> {
-  await writeFileAtomic(pathOf(backend), `${JSON.stringify({ ...note, time: new Date().toISOString() })}\n`);
+  await writeFileAtomic(pathOf(backend), `${JSON.stringify({ ...note, time: isoTime() })}\n`);
 }
 
 /** The outcome of the last run; undefined if there was none. */

@@ -29,7 +29,20 @@ export async function withLock<T>(
   work: (heldBefore: number | undefined) => Promise<T>,
   opts: LockOptions = {},
 ): Promise<T> {
-  const base = baseOf(name);
+  return await hold(baseOf(name), name, work, opts);
+}
+
+/** Runs `work` while no other process does so that knows this file, whatever its home is. The lock is a file beside it. */
+export async function withLockAt<T>(path: string, work: () => Promise<T>, opts: LockOptions = {}): Promise<T> {
+  return await hold(path, path, work, opts);
+}
+
+async function hold<T>(
+  base: string,
+  name: string,
+  work: (heldBefore: number | undefined) => Promise<T>,
+  opts: LockOptions,
+): Promise<T> {
   const wait = createWait(name, opts);
   const { ahead, step } = joinLine(base);
   try {

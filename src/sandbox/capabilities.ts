@@ -1,10 +1,11 @@
 import { SandboxError } from "../../contracts/errors.js";
 import type { Capabilities, LackingCapability, Limits } from "../../contracts/types.js";
+import { needsNetworkRules } from "./egress.js";
 import type { SandboxOptions } from "./types.js";
 
 /** What a call may ask for that not every backend can enforce. */
 export interface CapabilityRequest
-  extends Pick<SandboxOptions, "network" | "limits" | "isolation" | "workDir" | "publish" | "paths"> {
+  extends Pick<SandboxOptions, "network" | "limits" | "isolation" | "workDir" | "publish" | "paths" | "secrets"> {
   pty?: unknown;
   user?: string | undefined;
   ports?: unknown;
@@ -31,6 +32,14 @@ export function assertCapabilities(opts: CapabilityRequest, capabilities: Capabi
       throw unsupported(`network ${what}`, `network.${kind}`, capabilities.network);
     }
   }
+  const rules = opts.network === undefined ? undefined : needsNetworkRules(opts.network);
+  if (rules !== undefined && capabilities.networkRules !== true) {
+    const why = reasonFor("networkRules", capabilities);
+    throw new SandboxError("unsupported", `The ${backend} backend can't enforce ${rules}${why}`, {
+      backend,
+      hint: "use the local or docker backend, or allow whole hosts by name",
+    });
+  }
   for (const [name, value] of Object.entries(opts.limits ?? {}) as [keyof Limits, number | undefined][]) {
     if (value !== undefined && !capabilities.limits.includes(name)) {
       throw unsupported(`limits.${name} (${value})`, `limits.${name}`, capabilities.limits);
@@ -48,6 +57,14 @@ export function assertCapabilities(opts: CapabilityRequest, capabilities: Capabi
     throw new SandboxError("unsupported", `The ${backend} backend can't enforce paths ("${opts.paths}") here${why}`, {
       backend,
       hint: "leave paths out: file calls reach the work directory only",
+    });
+  }
+  const [secret] = Object.keys(opts.secrets ?? {});
+  if (secret !== undefined && capabilities.secrets !== true) {
+    const why = reasonFor("secrets", capabilities);
+    throw new SandboxError("unsupported", `The ${backend} backend can't keep secret ${secret} outside${why}`, {
+      backend,
+      hint: "use the local or the docker backend, or give the value itself to commands by env",
     });
   }
   if (opts.pty !== undefined && !capabilities.pty) throw unsupported("pty", "pty");

@@ -8,6 +8,7 @@ export { type FileStream, GuestFileCalls } from "./guest/guest-file-calls.js";
 export { GuestFiles } from "./guest/guest-files.js";
 export { startCommand } from "./guest/guest-process.js";
 export { listenInside } from "./guest/listener.js";
+export { knowsNames, listenAt, resolveInside, stopListeningAt } from "./guest/names.js";
 export { cwdFor, pathBeneath } from "./guest/path-beneath.js";
 export { type RelayPort, RelayStream } from "./guest/relay-stream.js";
 export { unsqueeze } from "./guest/unsqueeze.js";

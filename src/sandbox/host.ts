@@ -5,7 +5,18 @@ export { privateSubdirectory } from "../machine/home.js";
 export { withLock } from "../machine/lock.js";
 export { currentOwner, isOwnerAlive, type Owner } from "../machine/owner.js";
 export { temporaryDirectory } from "../machine/temporary-directory.js";
-export { networkHint, parseAllow, saysUnresolved } from "./egress.js";
+export {
+  entryText,
+  mergeEntries,
+  namedSecret,
+  networkHint,
+  networkRule,
+  networkSchema,
+  parseAllow,
+  parseEntryText,
+  parseRules,
+  saysUnresolved,
+} from "./egress.js";
 export {
   checkedOutAt,
   enclosingRepository,

@@ -14,14 +14,16 @@ import {
   updateRecord,
 } from "../ledger.js";
 import { assertCapabilities, reasonFor } from "./capabilities.js";
+import { assertReachable } from "./egress.js";
 import { sweepScratch } from "./git.js";
+import { checkAudit, withAbsoluteAudit } from "./lifecycle/audit.js";
 import { missingVariables, reopenOptions, rulesOf, rulesOfRecord } from "./lifecycle/kept-options.js";
 import { addLive, dropLive, inTurn, isLive, shareLive } from "./lifecycle/live-sandboxes.js";
 import { assertMadeSo, CREATING, madeOf } from "./lifecycle/made-options.js";
 import { closeDriver, entryOf, OpenEntry } from "./lifecycle/open-entry.js";
 import { openInTime } from "./lifecycle/open-in-time.js";
-import { validateSandboxOptions } from "./lifecycle/options.js";
-import { assertNetworkWindow, assertStillAllowed, exposureOf, underPolicy } from "./lifecycle/policy.js";
+import { networkOption, validateSandboxOptions } from "./lifecycle/options.js";
+import { assertNetwork, assertStillAllowed, exposureOf, underPolicy } from "./lifecycle/policy.js";
 import { isLeftOver, reapAtStart, refuseExpired } from "./lifecycle/reap-records.js";
 import { fillFromSnapshot, startOptions } from "./lifecycle/start-from-snapshot.js";
 import { createEmit, createSandbox, redactError, type SandboxLife } from "./portable.js";
@@ -38,6 +40,10 @@ export {
   reapRecords,
   type SandboxInfo,
 } from "./lifecycle/reap-records.js";
+
+import { isoTime } from "../util/iso-time.js";
+import { check } from "../util/schema.js";
+
 export { checkWorkDir } from "./lifecycle/work-dir.js";
 
 /** Opens a sandbox of a backend that is already loaded. */
@@ -80,6 +86,15 @@ function checkParsed(backend: Backend, own: SandboxOptions): void {
   const { isolation = "required" } = own;
   const able = backend.capabilities(own);
   assertCapabilities({ ...own, isolation }, able, backend.name);
+  if (own.onBlocked !== undefined && able.liveNetwork !== true) {
+    throw new SandboxError(
+      "unsupported",
+      `The ${backend.name} backend can't ask before it blocks (onBlocked)${reasonFor("liveNetwork", able)}`,
+      { hint: "leave onBlocked out" },
+    );
+  }
+  if (own.secrets !== undefined) assertReachable(own.secrets, own.network ?? "none");
+  if (own.audit !== undefined) checkAudit(own.audit, own, able, backend.name);
   if (own.keep === "all" && able.keep !== "all") {
     throw new SandboxError(
       "unsupported",
@@ -108,8 +123,11 @@ async function use({ driver, entry, opts, isNew }: Opened): Promise<Sandbox> {
       dropLive(closing);
     },
     identify: entryOf,
-    checkNetworkWindow: assertNetworkWindow,
-    opened: (sandbox, of) => addLive(sandbox, of.id === driver.id ? opts : forkOptionsOf(opts)),
+    async checkNetwork(network) {
+      check(network, networkOption, "network");
+      await assertNetwork(network);
+    },
+    opened: (sandbox, of) => addLive(sandbox, of.id === driver.id ? opts : forkOptionsOf(opts, entryOf(of))),
   };
   const sandbox = createSandbox(driver, { ...opts, expiresAt: entry.expiresAt }, life);
   entry.deliverWarnings();
@@ -117,9 +135,12 @@ async function use({ driver, entry, opts, isNew }: Opened): Promise<Sandbox> {
   return await publishPorts(sandbox, isNew ? () => entry.discard() : undefined);
 }
 
-/** A fork has no name, and nothing makes it a second time. */
-function forkOptionsOf({ name: _, ...opts }: SandboxOptions): SandboxOptions {
-  return opts;
+/** A fork has no name, and nothing makes it a second time. Its network is what the sandbox had by then. */
+function forkOptionsOf(
+  { name: _, ...opts }: SandboxOptions,
+  fork: Pick<OpenEntry, "network"> | undefined,
+): SandboxOptions {
+  return fork === undefined ? opts : { ...opts, network: fork.network };
 }
 
 /** Opens a sandbox with a name: a new one or, if the call asks for that, the one that has the name. */
@@ -175,7 +196,7 @@ async function create(backend: Backend, wanted: SandboxOptions): Promise<Opened>
   const opts = backend.resolveOptions?.(asked) ?? asked;
   await reapAtStart(backend, opts);
   const { ttl, signal } = opts;
-  const expiresAt = ttl === undefined ? undefined : new Date(Date.now() + ttl).toISOString();
+  const expiresAt = ttl === undefined ? undefined : isoTime(Date.now() + ttl);
   const entry = new OpenEntry(entryOptions(backend, opts, exposureOf(backend, opts)), { signal, snapshot, expiresAt });
   const make = (): Promise<Driver> => backend.create({ ...opts, signal: entry.signal }, entry);
   const driver = await entry.create(make, backend.startsFromSnapshots === true ? undefined : fillFromSnapshot);
@@ -248,8 +269,12 @@ function entryOptions(
     keepsAll: keep === "all",
     envNames: Object.keys(env).sort(),
     rules: rulesOf(opts, exposure),
-    assertAllowed: ({ createdAt, expiresAt }) =>
-      assertStillAllowed(backend, opts, { createdAt, exposure, ...(expiresAt !== undefined && { expiresAt }) }),
+    assertAllowed: ({ createdAt, expiresAt, network }) =>
+      assertStillAllowed(
+        backend,
+        { ...opts, network },
+        { createdAt, exposure, ...(expiresAt !== undefined && { expiresAt }) },
+      ),
     made: name === undefined ? undefined : madeOf(opts),
     onProgress:
       onEvent &&
@@ -259,8 +284,9 @@ function entryOptions(
 }
 
 /** The options, with those of the backend as its own schema returns them. */
-function ownOptions(backend: Backend, opts: SandboxOptions): SandboxOptions {
+function ownOptions(backend: Backend, called: SandboxOptions): SandboxOptions {
   const { name } = backend;
+  const opts = withAbsoluteAudit(called);
   const given = (opts as Record<string, unknown>)[name];
   if (backend.options !== undefined) return { ...opts, [name]: backend.options.parse(given ?? {}) };
   if (given === undefined || Object.keys(given as object).length === 0) return opts;

@@ -4,11 +4,13 @@ import type {
   Changes,
   ExecOptions,
   ExecResult,
+  NetworkPolicy,
   NetworkWindow,
   ProcessHandle,
   SandboxProcess,
   SpawnOptions,
 } from "../../contracts/types.js";
+import { isoTime } from "../util/iso-time.js";
 import { MAX_OUTPUT_BYTES } from "../util/sanitize.js";
 import * as is from "../util/schema.js";
 import { check, invalidArgument, type Schema } from "../util/schema.js";
@@ -21,6 +23,7 @@ import type { OpenSandboxState } from "./portable/open-sandbox-state.js";
 import { toHandle } from "./portable/process-handle.js";
 import { ProcessTable } from "./portable/process-table.js";
 import { SandboxFileCalls } from "./portable/sandbox-file-calls.js";
+import { openNetwork, setNetwork } from "./portable/sandbox-network.js";
 import { SandboxPorts } from "./portable/sandbox-ports.js";
 import { shareState } from "./portable/share-state.js";
 import { restoreSnapshot, saveSnapshot, snapshotOptions } from "./portable/snapshots.js";
@@ -59,7 +62,6 @@ export interface PortableOptions
 }
 
 const forkOptions: Schema<{ count?: number }> = is.object({ count: is.whole(1, 64) });
-const hosts: Schema<string[]> = is.list(is.text);
 const pushOptions: Schema<PushOptions> = is.object({ message: is.text, server: is.text });
 
 /** Who a sandbox is, besides its id. */
@@ -76,8 +78,8 @@ export interface SandboxLife {
   close(driver: Driver, isExpired: boolean): Promise<void>;
   /** Who it is, besides its id. */
   identify?(driver: Driver): SandboxIdentity | undefined;
-  /** Throws if the network must not be opened for these names. */
-  checkNetworkWindow?(allow: readonly string[]): Promise<void>;
+  /** Throws if the network must not be this, for a while or for good. */
+  checkNetwork?(network: unknown): Promise<void>;
   /** Called with each sandbox, forks included, once it can be used. */
   opened?(sandbox: Sandbox, driver: Driver): void;
 }
@@ -128,7 +130,7 @@ class PortableSandbox extends SandboxFileCalls implements Sandbox {
 
   /** With `owner`: a second handle to its sandbox. */
   constructor(driver: Driver, given: PortableOptions, life: SandboxLife, owner?: PortableSandbox) {
-    const { ttl, expiresAt = ttl === undefined ? undefined : new Date(Date.now() + ttl).toISOString() } = given;
+    const { ttl, expiresAt = ttl === undefined ? undefined : isoTime(Date.now() + ttl) } = given;
     const opts = { ...given, expiresAt };
     const env = { ...driver.baseEnv, ...opts.env };
     const hidden = { env, secrets: opts.githubToken === undefined ? [] : [opts.githubToken] };
@@ -153,7 +155,7 @@ class PortableSandbox extends SandboxFileCalls implements Sandbox {
     const state = owner === undefined ? own() : shareState(owner.#state, emit);
     const calls = new CallRunner(state, hidden);
     super(state, calls);
-    const { name, labels = {}, createdAt = new Date().toISOString() } = life.identify?.(driver) ?? {};
+    const { name, labels = {}, createdAt = isoTime() } = life.identify?.(driver) ?? {};
     if (name !== undefined) this.name = name;
     this.labels = Object.freeze({ ...labels });
     this.createdAt = createdAt;
@@ -294,19 +296,11 @@ class PortableSandbox extends SandboxFileCalls implements Sandbox {
   }
 
   openNetwork(allow: readonly string[]): Promise<NetworkWindow> {
-    return this.#call("openNetwork", async () => {
-      check(allow, hosts, "allow");
-      const { openNetwork } = this.#driver;
-      if (openNetwork === undefined) throw this.#unsupported("openNetwork");
-      if (this.#state.running.size > 0) {
-        throw new SandboxError("conflict", "Processes still run in the sandbox, and would get the network, too", {
-          retryable: false,
-          hint: "end them first",
-        });
-      }
-      await this.#life.checkNetworkWindow?.(allow);
-      return await openNetwork.call(this.#driver, allow);
-    });
+    return this.#call("openNetwork", () => openNetwork(this.#state, allow, this.#life));
+  }
+
+  setNetwork(network: Exclude<NetworkPolicy, "full">): Promise<void> {
+    return this.#call("setNetwork", () => setNetwork(this.#state, network, this.#life, this.#opts.env));
   }
 
   teardown(): Promise<void> {

@@ -1,6 +1,6 @@
 import { SandboxError } from "../../contracts/errors.js";
 import * as is from "../util/schema.js";
-import { check, type Fields, invalidArgument, type Schema } from "../util/schema.js";
+import { check, DURATION_PATTERN, type Fields, invalidArgument, parseDuration, type Schema } from "../util/schema.js";
 import { imageSpec } from "./check-image.js";
 import type { ContainerSetup, ContainerSpec, NetworkConfig, TaskSetup, WaitFor } from "./types.js";
 
@@ -40,44 +40,72 @@ export const command: Schema<string | readonly string[]> = is.noted(
   { description: "Text for /bin/sh, or a program and its arguments." },
 );
 
-const waitFor: Schema<WaitFor> = is.and(
-  is.object<WaitFor>(
-    { port: is.port, log: is.text, command, health: is.literal(true, "true, or nothing"), timeout: is.timeout },
-    {
-      description: "When the container counts as ready: once all of these hold.",
-      anyOf: ["port", "log", "command", "health"].map((condition) => ({ required: [condition] })),
-    },
-  ),
-  (value, where) => {
-    const { timeout: _, ...conditions } = value;
-    if (Object.values(conditions).some((condition) => condition !== undefined)) return;
-    throw invalidArgument(where, "at least one of port, log, command and health", value);
-  },
-);
+/** A time as files have it. */
+export type WrittenTime = number | string;
 
-/** A container of a task. */
-export const container: Schema<ContainerSetup> = is.reference("container", () => containerSetup);
-const containerSetup = is.object<ContainerSetup>({
-  name: is.required(name),
-  spec: is.required(
-    is.object<ContainerSpec>({
-      imageSpec: is.required(imageSpec),
-      hostname,
-      environment: is.env,
-      command,
-      user: is.matching(
-        /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,31})?$/,
-        "the name or number of a user",
-      ),
-      limits: is.object({
-        memory: is.noted(is.positive, { description: "Bytes." }),
-        pids: is.positive,
-        cpus: is.cores,
+/** A time in a file: with its unit, or in milliseconds. */
+export function writtenTime(description: string): Schema<WrittenTime> {
+  const form = is.scalar(["string", "integer"], { pattern: DURATION_PATTERN, minimum: 1, description });
+  return is.and(form, (value, where) => {
+    if (parseDuration(value) !== undefined) return;
+    throw invalidArgument(where, "a time such as 90s or 10m, or whole milliseconds", value);
+  });
+}
+
+interface WrittenWaitFor extends Omit<WaitFor, "timeout"> {
+  timeout?: WrittenTime;
+}
+interface WrittenSpec extends Omit<ContainerSpec, "waitFor"> {
+  waitFor?: WrittenWaitFor;
+}
+/** A container as files have it. */
+export interface WrittenContainer extends Omit<ContainerSetup, "spec"> {
+  spec: WrittenSpec;
+}
+/** A task as files have it. */
+export interface WrittenSetup extends Omit<TaskSetup, "agentContainer" | "serviceContainers"> {
+  agentContainer: WrittenContainer;
+  serviceContainers?: Readonly<Record<string, WrittenContainer>>;
+}
+
+const waitForWith = (timeout: Schema<WrittenTime>): Schema<WrittenWaitFor> =>
+  is.and(
+    is.object<WrittenWaitFor>(
+      { port: is.port, log: is.text, command, health: is.literal(true, "true, or nothing"), timeout },
+      {
+        description: "When the container counts as ready: once all of these are true.",
+        anyOf: ["port", "log", "command", "health"].map((condition) => ({ required: [condition] })),
+      },
+    ),
+    (value, where) => {
+      const { timeout: _, ...conditions } = value;
+      if (Object.values(conditions).some((condition) => condition !== undefined)) return;
+      throw invalidArgument(where, "at least one of port, log, command and health", value);
+    },
+  );
+
+const containerWith = (timeout: Schema<WrittenTime>): Schema<WrittenContainer> =>
+  is.object<WrittenContainer>({
+    name: is.required(name),
+    spec: is.required(
+      is.object<WrittenSpec>({
+        imageSpec: is.required(imageSpec),
+        hostname,
+        environment: is.env,
+        command,
+        user: is.matching(
+          /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,31})?$/,
+          "the name or number of a user",
+        ),
+        limits: is.object({
+          memory: is.noted(is.positive, { description: "Bytes." }),
+          pids: is.positive,
+          cpus: is.cores,
+        }),
+        waitFor: waitForWith(timeout),
       }),
-      waitFor,
-    }),
-  ),
-});
+    ),
+  });
 
 const serviceName = is.custom<string>((value, where) => check(value, name, `the name of a service in ${where}`), name);
 
@@ -89,8 +117,7 @@ const taskId = is.and(
   },
 );
 
-/** What a task has, as it is set up and as a file has it. */
-export const setupFields: Fields<TaskSetup> = {
+const fieldsWith = (container: Schema<WrittenContainer>): Fields<WrittenSetup> => ({
   taskId: is.required(taskId),
   agentContainer: is.required(container),
   serviceContainers: is.record(
@@ -105,13 +132,21 @@ export const setupFields: Fields<TaskSetup> = {
       description: "Whether only the task's own containers can be reached. False needs `networkEnabled`.",
     }),
   }),
-};
-const taskSetup: Schema<TaskSetup> = is.object(setupFields);
+});
+
+const written = containerWith(writtenTime("How long to wait: a number followed by ms, s, m, h or d, or milliseconds."));
+/** A container in a file. */
+export const container: Schema<WrittenContainer> = is.reference("container", () => written);
+/** What a task has in a file. */
+export const writtenFields: Fields<WrittenSetup> = fieldsWith(container);
+
+/** In a program, times are numbers: whatever this schema lets through is a `TaskSetup`. */
+const taskSetup = is.object(fieldsWith(containerWith(is.timeout as unknown as Schema<WrittenTime>)));
 
 /** Refuses a task that could not be set up, before anything of it is made. */
 export function checkSetup(setup: unknown, where: string, networkEnabled: boolean): asserts setup is TaskSetup {
   check(setup, taskSetup, where);
-  checkMeaning(setup, where, networkEnabled);
+  checkMeaning(setup as TaskSetup, where, networkEnabled);
 }
 
 /** Refuses what is not wrong by itself but does not go together. */

@@ -1,3 +1,4 @@
+import { isoTime } from "../util/iso-time.js";
 import { redact, truncate } from "../util/sanitize.js";
 import type { TaskEvent } from "./types.js";
 
@@ -17,7 +18,7 @@ export function createTaskEmit(batchId: string, listener: ((event: TaskEvent) =>
     if (listener === undefined) return;
     const text = truncate(redact(message, { env, secrets: [] }), MAX_MESSAGE_BYTES);
     try {
-      listener({ type, message: text, batchId, ...about, time: new Date().toISOString() });
+      listener({ type, message: text, batchId, ...about, time: isoTime() });
     } catch {
       // A failing listener must not change what it listens to.
     }

@@ -3,9 +3,18 @@ import { dirname, resolve, sep } from "node:path";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { isWithin, realPathOf, repositoryOf } from "../util/repository-of.js";
 import * as is from "../util/schema.js";
-import { check, DURATION_PATTERN, invalidArgument, parseDuration, type Schema } from "../util/schema.js";
+import { check, invalidArgument, parseDuration, type Schema } from "../util/schema.js";
 import { tag } from "./check-image.js";
-import { checkMeaning, command, container, setupFields } from "./check-setup.js";
+import {
+  checkMeaning,
+  command,
+  container,
+  type WrittenContainer,
+  type WrittenSetup,
+  type WrittenTime,
+  writtenFields,
+  writtenTime,
+} from "./check-setup.js";
 import { batchIdPrefix } from "./names.js";
 import type { BuildStage, ContainerSetup, ImageSpec, TaskSetup } from "./types.js";
 
@@ -28,11 +37,11 @@ export interface TaskFile {
 }
 
 /** A task as a file has it: what it is made of, and what is run in it. */
-interface WrittenTask extends Omit<TaskSetup, "agentContainer">, Pick<FileTask, "run"> {
+interface WrittenTask extends Omit<WrittenSetup, "agentContainer">, Pick<FileTask, "run"> {
   /** Short for an `agentContainer` of this image. */
   image?: string;
-  agentContainer?: ContainerSetup;
-  timeout?: number | string;
+  agentContainer?: WrittenContainer;
+  timeout?: WrittenTime;
 }
 
 /** A file of tasks, as it is written. */
@@ -54,17 +63,13 @@ export const TASK_FILE_SCHEMA: Schema<WrittenFile> = is.object(
       is.list(
         is.object<WrittenTask>(
           {
-            ...setupFields,
+            ...writtenFields,
             agentContainer: is.noted(container, { description: "The container that the agent works in." }),
             image: is.noted(tag, { description: "Short for an agentContainer that runs this image." }),
             run: is.noted(command, {
               description: "What runs in the agent's container; the command line's when absent.",
             }),
-            timeout: is.scalar(["string", "integer"], {
-              pattern: DURATION_PATTERN,
-              minimum: 1,
-              description: "How long `run` may take: a number followed by ms, s, m, h or d, or milliseconds.",
-            }),
+            timeout: writtenTime("How long `run` may take: a number followed by ms, s, m, h or d, or milliseconds."),
           },
           {
             anyOf: [{ required: ["image"] }, { required: ["agentContainer"] }],
@@ -140,26 +145,22 @@ function toTaskFile(value: unknown, directory: string): TaskFile {
   check(value, TASK_FILE_SCHEMA, "the file");
   const { networkEnabled = false, batchIdPrefix: prefix, tasks } = value;
   const seen = new Set<string>();
-  const read = tasks.map(({ run, timeout: given, image, agentContainer, ...rest }, index): FileTask => {
+  const read = tasks.map(({ run, timeout, image, agentContainer, ...rest }, index): FileTask => {
     const name = `tasks[${index}]`;
-    const setup: TaskSetup = { ...rest, agentContainer: agentOf(image, agentContainer, name) };
-    const timeout = given === undefined ? undefined : parseDuration(given);
-    if (given !== undefined && timeout === undefined) {
-      throw invalidArgument(`${name}.timeout`, "a time such as 90s or 10m, or whole milliseconds", given);
-    }
+    const setup = toSetup({ ...rest, agentContainer: agentOf(image, agentContainer, name) }, directory);
     checkMeaning(setup, name, networkEnabled);
     if (seen.has(setup.taskId)) throw invalidArgument(`${name}.taskId`, "an id that no other task has", setup.taskId);
     seen.add(setup.taskId);
     return {
-      setup: withPaths(setup, directory),
+      setup,
       ...(run !== undefined && { run }),
-      ...(timeout !== undefined && { timeout }),
+      ...toTimeout(timeout),
     };
   });
   return { networkEnabled, ...(prefix !== undefined && { batchIdPrefix: prefix }), tasks: read };
 }
 
-function agentOf(image: string | undefined, agent: ContainerSetup | undefined, name: string): ContainerSetup {
+function agentOf(image: string | undefined, agent: WrittenContainer | undefined, name: string): WrittenContainer {
   if (image !== undefined && agent !== undefined) {
     throw new SandboxError("invalid_argument", `${name} has image and agentContainer`, {
       hint: "image is short for an agentContainer; give one of them",
@@ -195,21 +196,33 @@ function contextsOf(spec: ImageSpec): string[] {
   return spec.type === "multi-stage" ? spec.stages.map(({ contextPath }) => contextPath) : [];
 }
 
-function withPaths(setup: TaskSetup, directory: string): TaskSetup {
-  const services = Object.entries(setup.serviceContainers ?? {});
+/** The task that a file means: its paths start at the file, and its times are milliseconds. */
+function toSetup({ agentContainer, serviceContainers = {}, ...rest }: WrittenSetup, directory: string): TaskSetup {
+  const services = Object.entries(serviceContainers);
   return {
-    ...setup,
-    agentContainer: containerWithPaths(setup.agentContainer, directory),
+    ...rest,
+    agentContainer: toContainer(agentContainer, directory),
     ...(services.length > 0 && {
-      serviceContainers: Object.fromEntries(
-        services.map(([key, container]) => [key, containerWithPaths(container, directory)]),
-      ),
+      serviceContainers: Object.fromEntries(services.map(([key, each]) => [key, toContainer(each, directory)])),
     }),
   };
 }
 
-function containerWithPaths({ name, spec }: ContainerSetup, directory: string): ContainerSetup {
-  return { name, spec: { ...spec, imageSpec: imageWithPaths(spec.imageSpec, directory) } };
+function toContainer({ name, spec: { waitFor, ...spec } }: WrittenContainer, directory: string): ContainerSetup {
+  const { timeout, ...conditions } = waitFor ?? {};
+  return {
+    name,
+    spec: {
+      ...spec,
+      imageSpec: imageWithPaths(spec.imageSpec, directory),
+      ...(waitFor !== undefined && { waitFor: { ...conditions, ...toTimeout(timeout) } }),
+    },
+  };
+}
+
+function toTimeout(written: WrittenTime | undefined): { timeout?: number } {
+  const timeout = written === undefined ? undefined : parseDuration(written);
+  return timeout === undefined ? {} : { timeout };
 }
 
 function imageWithPaths(spec: ImageSpec, directory: string): ImageSpec {

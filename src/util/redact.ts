@@ -3,6 +3,8 @@ import { isSecretName, secretForms } from "./secret-forms.js";
 const MIN_VALUE_LENGTH = 8;
 const registered = new Map<string, string | undefined>();
 const holders = new Map<string, number>();
+/** Counts the changes of `registered`: a redactor that lives long learns about values that come later. */
+let registrations = 0;
 
 /** What to hide, besides secrets in the process's environment and registered ones. */
 export interface RedactOptions {
@@ -20,7 +22,8 @@ export interface Redactor<T = string> {
   end(): T;
 }
 
-interface Pattern<T = string> {
+/** A text to find, and what takes its place. */
+export interface Pattern<T = string> {
   readonly text: T;
   readonly label: T;
 }
@@ -57,6 +60,7 @@ const BYTES: Kind<Buffer> = {
 export function registerSecret(value: string, name?: string): () => void {
   if (typeof value !== "string" || value === "") throw new TypeError("a secret must be a non-empty string");
   registered.set(value, name);
+  registrations += 1;
   holders.set(value, (holders.get(value) ?? 0) + 1);
   let isHeld = true;
   return () => {
@@ -78,20 +82,31 @@ export function redact(text: string, options: RedactOptions = {}): string {
 
 /** Creates a redactor whose result does not depend on where the chunks end. */
 export function createRedactor(options: RedactOptions = {}): Redactor {
-  return redactorOf(STRINGS, collectPatterns(options));
+  return redactorOf(STRINGS, collectPatterns(options), () => collectPatterns(options));
 }
 
 /** The same for UTF-8 bytes. Bytes without a secret are returned without a copy. */
 export function createByteRedactor(options: RedactOptions = {}): Redactor<Buffer> {
-  const patterns = collectPatterns(options).map(({ text, label }) => ({
-    text: Buffer.from(text),
-    label: Buffer.from(label),
-  }));
-  return redactorOf(BYTES, patterns.sort(longestFirst));
+  const collect = (): Pattern<Buffer>[] =>
+    collectPatterns(options)
+      .map(({ text, label }) => ({ text: Buffer.from(text), label: Buffer.from(label) }))
+      .sort(longestFirst);
+  return redactorOf(BYTES, collect(), collect);
 }
 
-function redactorOf<T extends Searchable<T>>(kind: Kind<T>, patterns: readonly Pattern<T>[]): Redactor<T> {
-  const longest = patterns[0]?.text.length ?? 1;
+/** Creates a stream filter that puts something in the place of other bytes, wherever the chunks end. */
+export function createByteReplacer(patterns: readonly Pattern<Buffer>[]): Redactor<Buffer> {
+  return redactorOf(BYTES, [...patterns].sort(longestFirst));
+}
+
+/** `collect`: all patterns anew, once other values have been registered. */
+function redactorOf<T extends Searchable<T>>(
+  kind: Kind<T>,
+  first: readonly Pattern<T>[],
+  collect: () => readonly Pattern<T>[] = () => first,
+): Redactor<T> {
+  let patterns = first;
+  let known = registrations;
   let pending = kind.empty;
   let covered = 0;
 
@@ -110,8 +125,12 @@ function redactorOf<T extends Searchable<T>>(kind: Kind<T>, patterns: readonly P
 
   return {
     write(chunk) {
+      if (known !== registrations) {
+        known = registrations;
+        patterns = collect();
+      }
       pending = pending.length === 0 ? chunk : kind.join([pending, chunk]);
-      return release(firstUncertain(kind, pending, patterns, longest));
+      return release(firstUncertain(kind, pending, patterns, patterns[0]?.text.length ?? 1));
     },
     end: () => release(pending.length),
   };

@@ -1,7 +1,10 @@
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { drawLiveLine } from "../../src/cli/terminal/live-line.js";
+import { createStyle } from "../../src/cli/terminal.js";
+import { createLiveReporter } from "../../src/cli/verbs/run-view/live-reporter.js";
 import { LiveTable } from "../../src/cli/verbs/task/live-table.js";
+import type { RunEvent, RunEventBody } from "../../src/harness.js";
 
 function terminal(columns: number): PassThrough & { isTTY: boolean; columns: number } {
   return Object.assign(new PassThrough(), { isTTY: true, columns });
@@ -35,4 +38,26 @@ test("the last drawing of a table shows every task", () => {
   const drawn = String(output.read());
   expect(ids.filter((id) => !drawn.includes(`${id} `))).toEqual([]);
   expect(drawn).not.toContain("more");
+});
+
+test("the live line shows the tool call under way, and turns and cost as they grow", async () => {
+  const output = terminal(120);
+  const reporter = createLiveReporter(output, createStyle(output, { NO_COLOR: "1" }));
+  const say = (event: RunEventBody): void =>
+    void reporter.event?.({ v: 1, seq: 1, ts: "", runId: "r", ...event } as RunEvent);
+  const shown = (text: string) => expect.poll(() => String(output.read() ?? "")).toContain(text);
+  const ids = { nodeId: "fix" };
+  const usage = { input: 1500, output: 500, cacheRead: 0, cacheWrite: 0 };
+  try {
+    say({ type: "node.started", ...ids, name: "fix", kind: "agent", attempt: 1 });
+    say({ type: "agent.usage", ...ids, usage: { ...usage, input: 0, output: 0 }, costUsd: null, turns: 1 });
+    say({ type: "agent.tool_call", ...ids, tool: "Bash", summary: "npm test\x1b[2J" });
+    await shown("· 1 turn · Bash npm test");
+    say({ type: "agent.usage", ...ids, usage, costUsd: null, turns: 2 });
+    await shown("· 2 turns, 2k tokens · Bash npm test");
+    say({ type: "agent.usage", ...ids, usage, costUsd: 0.25, turns: 2 });
+    await shown("· 2 turns, $0.25 ·");
+  } finally {
+    reporter.stop();
+  }
 });

@@ -160,6 +160,9 @@ describe("exec --here", () => {
     expect(existsSync(join(place, "new"))).toBe(false);
     expect((await runIn(place, ["exec", "--here", "--cwd", "sub", "--", "pwd"])).stdout).toBe(`${place}/sub\n`);
     expect((await runIn(place, ["exec", "--here", "--", "no-such-program"])).code).toBe(127);
+    const missing = await runIn(place, ["exec", "--here", "--cwd", "nowhere", "--", "pwd"]);
+    expect(missing).toMatchObject({ code: 1, stdout: "" });
+    expect(missing.stderr).toMatch(/^glovebox: .*project\/nowhere/);
     expect((await runIn(place, ["exec", "--", "cat", join(place, "file")])).code).toBe(1);
   });
 
@@ -208,6 +211,7 @@ describe("exec --here", () => {
   test.each([
     [["--here", "--repo", "."], /--here does not go together with --repo/],
     [["--here=rw"], /--here takes copy, not "rw"/],
+    [["--here", "--paths", "workdir"], /--here starts the command outside the work directory\nhint: leave --paths/],
   ])("%j is refused", async (flags, message) => {
     const place = join(bench.path, "project");
     mkdirSync(place);

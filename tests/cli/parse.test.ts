@@ -11,8 +11,8 @@ import {
   parseEnv,
   parseLifetime,
   parseMount,
-  parseNetwork,
   parsePort,
+  parseSecrets,
   parseSize,
 } from "../../src/cli/commands/values.js";
 import { createStyle } from "../../src/cli/terminal/style.js";
@@ -125,14 +125,6 @@ describe("values", () => {
     }
   });
 
-  it("of networks", () => {
-    expect(parseNetwork("--network", "full")).toBe("full");
-    expect(parseNetwork("--network", "allow=a.com,b.org")).toEqual({ allow: ["a.com", "b.org"] });
-    for (const text of ["", "ful", "allow=", "allow=a,,b"]) {
-      expect(() => parseNetwork("--network", text)).toThrow(UsageError);
-    }
-  });
-
   it("of mounts", () => {
     const mount = (text: string) => parseMount("--mount", text);
     expect(mount("./a")).toEqual({ source: "./a", writable: false });
@@ -142,6 +134,18 @@ describe("values", () => {
     expect(mount("/a:/b:ro")).toEqual({ source: "/a", target: "/b", writable: false });
     for (const text of ["", ":/b", ":rw", "/a:rx", "/a:b", "/a:/b:rx", "/a:/b:", "/a:/b:rw,z"])
       expect(() => mount(text)).toThrow(UsageError);
+  });
+
+  it("a secret has hosts, or is known", () => {
+    const known = { API_KEY: { hosts: ["a.test"], header: "x-key", from: { file: "/f" } } };
+    const read = (...texts: string[]): unknown => parseSecrets("--secret", texts, known);
+    expect(read("OTHER=b.test,c.test:8443")).toEqual({ OTHER: { hosts: ["b.test", "c.test:8443"] } });
+    expect(read("API_KEY")).toEqual(known);
+    expect(read("API_KEY=b.test")).toEqual({ API_KEY: { hosts: ["b.test"], from: { file: "/f" } } });
+    expect(() => read("OTHER")).toThrow("it is not known which hosts this secret is for");
+    expect(() => read("OTHER=a.test", "OTHER=b.test")).toThrow("--secret OTHER is given twice");
+    // Who takes it for --env does not find the value in the error.
+    expect(complaint(() => read("1BAD=hunter2secret")).message).not.toContain("hunter2");
   });
 
   it("of variables, whose values are never shown", () => {

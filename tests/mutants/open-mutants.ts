@@ -1,3 +1,4 @@
+import { SandboxError } from "../../contracts/errors.js";
 import type { Limits } from "../../contracts/types.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { change } from "../support/change.js";
@@ -158,6 +159,19 @@ export const openMutants: readonly OpenMutant[] = [
     caught: "ports.published",
     because: /^the published ports of the reopened one: expected/,
     mutate: reopened((again) => change(again, { published: [] })),
+  },
+  {
+    name: "forgets changed network rules",
+    caught: "network.change",
+    because: /^reopening it with the old rules: expected invalid_argument/,
+    mutate: (open) => async (opts) =>
+      change(await open(opts), {
+        async setNetwork(network) {
+          if ((network as unknown) === "full") throw new SandboxError("unsupported", "full");
+          if (network !== "none" && network.allow[0] === "*")
+            throw new SandboxError("invalid_argument", "network.allow[0]");
+        },
+      }),
   },
   {
     name: "takes a disk limit and enforces none",

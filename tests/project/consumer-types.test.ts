@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { installPackage, whyNoPackage } from "../support/run/installed-package.js";
 import { SET_UP_LIMIT } from "../support/run/set-up-limit.js";
+import { FIRST_PROGRAM } from "../support/walks/steps.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
@@ -44,7 +45,10 @@ const STRICT = {
   ...{ target: "es2022", strict: true, noEmit: true, skipLibCheck: false, types: [] },
   ...{ exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, verbatimModuleSyntax: true },
 };
-const WAYS = { nodenext: { module: "nodenext" }, bundler: { module: "esnext", moduleResolution: "bundler" } };
+const WAYS = {
+  nodenext: { module: "nodenext" },
+  bundler: { module: "esnext", moduleResolution: "bundler" },
+};
 const LIBRARIES = {
   "no library but ES2023": { lib: ["es2023"] },
   "the default libraries": {},
@@ -67,24 +71,31 @@ afterEach(() => {
   place = undefined;
 });
 
-/** What the compiler says of a program that imports every entry point of the package. */
-async function compile(compilerOptions: object, { nodeTypes }: { nodeTypes: boolean }): Promise<string> {
-  place = mkdtempSync(join(tmpdir(), "glovebox-consumer-"));
-  const modules = join(place, "node_modules");
+/** Installs the types of the package in a place of its own. */
+function install({ nodeTypes }: { nodeTypes: boolean }): string {
+  const made = mkdtempSync(join(tmpdir(), "glovebox-consumer-"));
+  place = made;
+  const modules = join(made, "node_modules");
   cpSync(join(installed, "dist"), join(modules, "glovebox", "dist"), { recursive: true });
   cpSync(join(installed, "package.json"), join(modules, "glovebox", "package.json"));
   if (nodeTypes) {
     mkdirSync(join(modules, "@types"));
     symlinkSync(join(root, "node_modules", "@types", "node"), join(modules, "@types", "node"));
   }
+  writeFileSync(join(made, "package.json"), JSON.stringify({ type: "module" }));
+  return made;
+}
+
+/** What the compiler says of a program that imports every entry point of the package. */
+async function compile(compilerOptions: object, { nodeTypes }: { nodeTypes: boolean }): Promise<string> {
+  const at = install({ nodeTypes });
   const { exports } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8")) as { exports: object };
   // Who writes a backend has streams of Node at hand, and so their types.
   const entries = Object.keys(exports).filter((name) => !name.endsWith(".json") && (nodeTypes || name !== "./backend"));
   const imports = entries.map((name, at) => `export * as entry${at} from "${name.replace(/^\./, "glovebox")}";`);
-  writeFileSync(join(place, "package.json"), JSON.stringify({ type: "module" }));
-  writeFileSync(join(place, "main.ts"), `${imports.join("\n")}${PROGRAM}`);
-  writeFileSync(join(place, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["main.ts"] }));
-  const { stdout } = await promisify(execFile)(process.execPath, [tsc, "-p", place]).catch((error) => error);
+  writeFileSync(join(at, "main.ts"), `${imports.join("\n")}${PROGRAM}`);
+  writeFileSync(join(at, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["main.ts"] }));
+  const { stdout } = await promisify(execFile)(process.execPath, [tsc, "-p", at]).catch((error) => error);
   return stdout;
 }
 
@@ -95,5 +106,23 @@ describe.each(cases)("a strict program, resolved by $way, with $library", ({ opt
 
   it("compiles where the types of Node are not installed", async () => {
     expect(await compile(options, { nodeTypes: false })).toBe("");
+  });
+});
+
+describe("the first program of the readme", () => {
+  it.each([
+    ["node16", { module: "node16" }],
+    ["bundler", WAYS.bundler],
+  ])("compiles as TypeScript, resolved by %s, and runs", async (_, module) => {
+    const at = install({ nodeTypes: true });
+    symlinkSync(join(installed, "guest"), join(at, "node_modules", "glovebox", "guest"));
+    const compilerOptions = { ...STRICT, ...module, noEmit: false, types: ["node"] };
+    writeFileSync(join(at, "first.ts"), FIRST_PROGRAM);
+    writeFileSync(join(at, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["first.ts"] }));
+    const compiled = await promisify(execFile)(process.execPath, [tsc, "-p", at]).catch((error) => error);
+    expect(compiled.stdout).toBe("");
+    if (process.platform !== "linux") return;
+    const { stdout } = await promisify(execFile)(process.execPath, [join(at, "first.js")]);
+    expect(stdout).toMatch(/^0 hello from \/\S+\n1 cat: \/etc\/shadow: No such file or directory\n$/);
   });
 });

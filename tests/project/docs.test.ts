@@ -38,12 +38,33 @@ describe("the documents", () => {
     const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
     const words = [...read(path).matchAll(/`([^`\n]+)`/g)].map(([, word = ""]) => word);
     const files = words.filter((word) =>
-      /^(?:src|tests|examples|docs|scripts|contracts|agent)\/[\w./-]+\.\w+$/.test(word),
+      /^(?:src|tests|examples|docs|scripts|contracts|guest|bench|site)\/[\w./-]+\.\w+$/.test(word),
     );
     // The one name that stands for any.
     expect(files.filter((file) => file !== "src/x.ts" && !existsSync(join(root, file)))).toEqual([]);
     const commands = words.flatMap((word) => /^npm run ([\w:]+)/.exec(word)?.[1] ?? []);
     expect(commands.filter((command) => !(command in scripts))).toEqual([]);
+  });
+});
+
+describe("the words of the documents", () => {
+  /** Words that readers stumbled over, and what to write instead. `wall` is also the name of a limit. */
+  const RETIRED = {
+    "mend(s|ed|ing)?": "fix",
+    shall: "will, or an instruction",
+    begun: "started",
+    walls: "isolation",
+    "what holds": "what is enforced",
+    "goes? on": "continue",
+    "believed nothing": "treated as untrusted",
+  };
+
+  it.each(documents.filter((path) => path !== "CHANGELOG.md"))("%s has none that are retired", (path) => {
+    const text = read(path);
+    const found = Object.entries(RETIRED).flatMap(([word, instead]) =>
+      [...text.matchAll(new RegExp(`\\b${word}\\b`, "gi"))].map(([each]) => `${each}: write ${instead}`),
+    );
+    expect(found).toEqual([]);
   });
 });
 

@@ -13,7 +13,7 @@ import { processesWith } from "../support/processes/host-processes.js";
 import { createScratch, type Scratch } from "../support/scratch.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const WHOLE = ["debian-1.tar", "lock"];
+const WHOLE = ["debian-2.tar", "lock"];
 
 /** A builder in a process of its own. The debootstrap that it finds does as it is told in a file. */
 const BUILD = `
@@ -75,7 +75,7 @@ echo whole > "$root/file"
       "retrieving packages",
       "unpacking packages",
       "packing",
-      `archive ${join(cache, "debian-1.tar")}`,
+      `archive ${join(cache, "debian-2.tar")}`,
     ]);
     expect(readdirSync(cache).sort()).toEqual(WHOLE);
   });
@@ -89,12 +89,12 @@ echo whole > "$root/file"
       killed.child.kill(signal);
       await killed.ended;
       await until(() => processesWith(scratch.path).length === 0);
-      expect(existsSync(join(cache, "debian-1.tar"))).toBe(false);
+      expect(existsSync(join(cache, "debian-2.tar"))).toBe(false);
       expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(scratch.path.concat("/cache"));
       writeFileSync(behaviour, "");
       const next = startBuilder();
       await next.ended;
-      expect(next.lines.at(-1)).toBe(`archive ${join(cache, "debian-1.tar")}`);
+      expect(next.lines.at(-1)).toBe(`archive ${join(cache, "debian-2.tar")}`);
       expect(readdirSync(cache).sort()).toEqual(WHOLE);
     },
   );
@@ -103,7 +103,7 @@ echo whole > "$root/file"
     writeFileSync(behaviour, "sleep 1");
     const builders = [startBuilder(), startBuilder()];
     await Promise.all(builders.map(({ ended }) => ended));
-    for (const { lines } of builders) expect(lines.at(-1)).toBe(`archive ${join(cache, "debian-1.tar")}`);
+    for (const { lines } of builders) expect(lines.at(-1)).toBe(`archive ${join(cache, "debian-2.tar")}`);
     expect(readFileSync(join(scratch.path, "builds"), "utf8").trim().split("\n")).toHaveLength(1);
   });
 
@@ -123,7 +123,7 @@ echo whole > "$root/file"
     try {
       expect(whyNoImage(DEBIAN)).toBe("no such mirror");
       mkdirSync(cache, { recursive: true });
-      writeFileSync(join(cache, "debian-1.tar"), "");
+      writeFileSync(join(cache, "debian-2.tar"), "");
       expect(whyNoImage(DEBIAN)).toBeUndefined();
     } finally {
       restore();

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { SourceMap, type SourceMapping } from "node:module";
 import { dirname, join } from "node:path";
@@ -7,11 +7,12 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
 import { installPackage, whyNoPackage } from "../support/run/installed-package.js";
+import { NODE_24, whyNoRuntime } from "../support/run/runtimes.js";
 import { SET_UP_LIMIT } from "../support/run/set-up-limit.js";
+import { FIRST_PROGRAM } from "../support/walks/steps.js";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const node24 = join(root, "tests", "node-24", "node_modules", `node-linux-${process.arch}`, "bin", "node");
 const rootExports = [
   ...["openSandbox", "createLocalSandbox", "registerBackend", "listSandboxes", "reap"],
   ...["SandboxError", "getSandboxExecutor", "shellQuote", "parseGitHubRepo"],
@@ -164,15 +165,16 @@ describe("the package", () => {
 
 describe.each([
   ["the running Node", process.execPath, /^v/],
-  ["Node 24", node24, /^v24\./],
+  ["Node 24", NODE_24.program, /^v24\./],
 ])("installed, on %s", (_, node, version) => {
+  const missing = whyNoRuntime(node);
   const script = async (source: string): Promise<string> => {
     const { stdout } = await run(node, ["--input-type=module", "-e", source], { cwd: place });
     return stdout.trim();
   };
 
   it("imports every entry point and exports what it documents", async ({ skip }) => {
-    if (!existsSync(node)) skip("it is not installed: npm ci --prefix tests/node-24");
+    if (missing !== undefined) skip(missing);
     const names = Object.keys(manifest.exports).filter((name) => !name.endsWith(".json"));
     const specifiers = names.map((name) => name.replace(/^\./, "glovebox"));
     const source = `
@@ -188,7 +190,7 @@ describe.each([
   });
 
   it("has a binary that runs", async ({ skip }) => {
-    if (!existsSync(node)) skip("it is not installed: npm ci --prefix tests/node-24");
+    if (missing !== undefined) skip(missing);
     const program = join(place, "node_modules", ".bin", "glovebox");
     expect((await run(node, [program, "version"], { cwd: place })).stdout).toMatch(/^glovebox \d+\.\d+\.\d+\n$/);
     const blueprints = await run(node, [program, "blueprint", "validate", "bug-fix"], { cwd: place });
@@ -200,7 +202,7 @@ describe.each([
   });
 
   it("shows TypeScript in the stack of an error, where Node is asked to", async ({ skip }) => {
-    if (!existsSync(node)) skip("it is not installed: npm ci --prefix tests/node-24");
+    if (missing !== undefined) skip(missing);
     const source = `
       import { openSandbox } from "glovebox";
       await openSandbox({ backend: 7 }).catch((error) => console.log(error.stack));
@@ -211,15 +213,15 @@ describe.each([
     expect((await readFile(path, "utf8")).split("\n")[Number(line) - 1]).toContain("new SandboxError");
   });
 
-  it("runs a command in a sandbox", async ({ skip }) => {
-    if (!existsSync(node)) skip("it is not installed: npm ci --prefix tests/node-24");
+  it("runs the first program of the readme, as a module and as CommonJS", async ({ skip }) => {
+    if (missing !== undefined) skip(missing);
     if (process.platform !== "linux") skip("the local backend is confined on Linux only");
-    const source = `
-      import { openSandbox } from "glovebox";
-      const sandbox = await openSandbox({ backend: "local" });
-      try { console.log((await sandbox.exec({ argv: ["echo", "from the package"] })).stdout); }
-      finally { await sandbox.teardown(); }
-    `;
-    expect(await script(source)).toBe("from the package");
+    const [first = "", ...rest] = FIRST_PROGRAM.split("\n");
+    const common = `${first.replace(/^import (.*) from (.*);$/, "const $1 = require($2);")}
+      (async () => {${rest.join("\n")}})();`;
+    const printed = /^0 hello from \/\S+\n1 cat: \/etc\/shadow: No such file or directory$/;
+    expect(await script(FIRST_PROGRAM)).toMatch(printed);
+    const { stdout, stderr } = await run(node, ["--input-type=commonjs", "-e", common], { cwd: place });
+    expect({ stdout: stdout.trim(), stderr }).toEqual({ stdout: expect.stringMatching(printed), stderr: "" });
   });
 });

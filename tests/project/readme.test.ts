@@ -11,6 +11,12 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const readme = readFileSync(join(root, "README.md"), "utf8");
 
 describe("the readme", () => {
+  it("stays short: what is long has a page of its own", () => {
+    expect(readme.split("\n").length).toBeLessThanOrEqual(135);
+    const [, benchmarks = ""] = readme.split(/<!-- bench: (?:begin|end) -->/);
+    expect(benchmarks.match(/^\| [^-|]+\|/gm)?.length).toBeLessThanOrEqual(7);
+  });
+
   it("shows a first program of at most ten lines of code", () => {
     const program = block("ts");
     expect(program.split("\n").filter((line) => line !== "").length).toBeLessThanOrEqual(10);
@@ -44,6 +50,28 @@ describe("the readme", () => {
     const script = `glovebox() { "${process.execPath}" "${program}" "$@"; }\n${lines.join("\n")}\necho "ended with $?"`;
     const { stdout } = await run("sh", ["-c", script], { cwd: root });
     expect(stdout).toBe(`${shown.replace(/^\$ .*\n/gm, "")}ended with 1\n`);
+  });
+
+  it("shows further commands that work in a repository", async () => {
+    const lines = [...readme.matchAll(/^npx glovebox (exec|run) .+$/gm)].map(([line]) => line.replace(/^npx /, ""));
+    expect(lines).toHaveLength(3);
+    const place = mkdtempSync(join(tmpdir(), "glovebox-readme-"));
+    try {
+      const program = join(root, "dist", "src", "cli.js");
+      const script = [
+        "set -e; git init -q -b main repo; cd repo; echo one > file; git add file",
+        "git -c user.name=a -c user.email=a@example.org commit -qm one; echo two > file",
+        `glovebox() { "${process.execPath}" "${program}" "$@"; }`,
+        ...lines,
+        "cat file",
+      ].join("\n");
+      const env = { ...process.env, GLOVEBOX_HOME: join(place, "home") };
+      const { stdout, stderr } = await run("sh", ["-c", script], { cwd: place, env });
+      expect(stdout).toMatch(/nothing to commit[\s\S]*^file$[\s\S]*^two$/m);
+      expect(stderr).toMatch(/^SUCCESS in /m);
+    } finally {
+      rmSync(place, { recursive: true });
+    }
   });
 
   it("names only commands and files that exist", () => {

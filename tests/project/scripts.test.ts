@@ -42,7 +42,7 @@ describe("system parts", () => {
     ];
     expect(await evaluate("system-parts.mjs", "missingExtras", `[${calls.join(",")}]`)).toEqual([
       [
-        ...["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"],
+        ...["musl-tools", "gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"],
         ...["iproute2", "docker-registry", "busybox-static", "debootstrap", "chromium", "zsh", "fish"],
       ],
       ["docker.io"],
@@ -59,7 +59,19 @@ describe("system parts", () => {
   });
 });
 
-describe("the build of the agent", () => {
+describe.concurrent("the build of the guest", () => {
+  for (const compiler of ["gcc", "musl-gcc"]) {
+    it(`compiles with ${compiler}`, async ({ skip, expect }) => {
+      if (process.platform !== "linux") skip("the guest runs on Linux only");
+      const folder = await mkdtemp(join(place, "guest-"));
+      const path = process.env["PATH"];
+      const isThere = await evaluate("system-parts.mjs", "hasCommand", `hasCommand("${compiler}")`, path);
+      if (isThere !== true) skip(`${compiler} is not installed`);
+      const call = `await compileGuest("${compiler}", ${JSON.stringify(folder)})`;
+      expect(await evaluate("build-guest.mjs", "compileGuest", call, path)).toBe(join(folder, "glovebox-guest"));
+    });
+  }
+
   it.runIf(process.platform === "linux")("names a compiler that is not there", async () => {
     const env = { ...process.env, CC: join(place, "no-compiler") };
     const { code, output } = await run([join(root, "scripts", "build-guest.mjs")], { env });
@@ -106,9 +118,9 @@ describe("the tally of tests", () => {
   });
 });
 
-async function evaluate(script: string, name: string, expression: string): Promise<unknown> {
+async function evaluate(script: string, name: string, expression: string, path = ""): Promise<unknown> {
   const source = `import { ${name} } from "./scripts/${script}"; console.log(JSON.stringify(${expression}));`;
-  const { output } = await run(["--input-type=module", "-e", source], { cwd: root, env: { PATH: "" } });
+  const { output } = await run(["--input-type=module", "-e", source], { cwd: root, env: { PATH: path } });
   return JSON.parse(output);
 }
 

@@ -19,6 +19,9 @@ const stub = (log: unknown[]): SandboxManager => ({
 
 test("[S2-DOC-custom-manager] a manager of one's own is loaded when it is first used, once, with its options", async () => {
   const log: unknown[] = [];
+  // Other files of the process may have registered theirs.
+  const before = managerNames();
+  expect(before).toContain("docker");
   registerManager("stub", async () => {
     log.push("loaded");
     return {
@@ -28,7 +31,7 @@ test("[S2-DOC-custom-manager] a manager of one's own is loaded when it is first 
       },
     };
   });
-  expect(managerNames()).toEqual(["docker", "stub"]);
+  expect(managerNames()).toEqual([...before, "stub"]);
   const manager = createSandboxManager({ backend: "stub", batchIdPrefix: "mine" });
   expect(log).toEqual([]);
   expect((await manager.setupBatch([])).batchId).toBe("b");

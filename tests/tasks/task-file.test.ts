@@ -50,6 +50,7 @@ const GOOD: Readonly<Record<string, unknown>> = {
   "an image of a registry with a port": image({ type: "pull", tag: "127.0.0.1:5000/a/b_c:1.0" }),
   "an image alone": { tasks: [{ taskId: "one", image: "busybox" }] },
   "a timeout with its unit": file({ timeout: "90s" }),
+  "a wait with its unit": spec({ waitFor: { port: 80, timeout: "1.5m" } }),
   "an image by its digest": image({ type: "pull", tag: `a@sha256:${"0".repeat(64)}` }),
 };
 
@@ -92,6 +93,7 @@ const BAD: Readonly<Record<string, unknown>> = {
   "a limit of the disk": spec({ limits: { disk: 1 } }),
   "no memory": spec({ limits: { memory: 0 } }),
   "nothing to wait for": spec({ waitFor: { timeout: 5 } }),
+  "a wait without a unit": spec({ waitFor: { port: 80, timeout: "5" } }),
   "a port that is none": spec({ waitFor: { port: 70_000 } }),
   "a health that is false": spec({ waitFor: { health: false } }),
 };
@@ -133,6 +135,8 @@ describe("a task file", () => {
       spec: { imageSpec: { type: "pull", tag: "busybox" } },
     });
     expect(tasks[0]?.timeout).toBe(90_000);
+    const [waiting] = (await parseTaskFile(JSON.stringify(GOOD["a wait with its unit"]), "tasks.yaml")).tasks;
+    expect(waiting?.setup.agentContainer.spec.waitFor).toEqual({ port: 80, timeout: 90_000 });
     await expectRefused(
       parseTaskFile("tasks:\n  - { taskId: one }", "tasks.yaml"),
       "invalid_argument",

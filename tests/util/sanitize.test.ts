@@ -201,3 +201,13 @@ describe("redact", () => {
     );
   });
 });
+
+test("a redactor that lives long hides values that are registered later", () => {
+  const text = createRedactor();
+  const bytes = createByteRedactor();
+  expect(text.write("late-value-1 ")).toBe("late-value-1 ");
+  const forget = registerSecret("late-value-1", "LATE");
+  expect(text.write("late-value-1") + text.end()).toBe("[REDACTED:LATE]");
+  expect(Buffer.concat([bytes.write(Buffer.from("late-value-1")), bytes.end()]).toString()).toBe("[REDACTED:LATE]");
+  forget();
+});

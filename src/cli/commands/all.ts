@@ -2,6 +2,7 @@ import { BLUEPRINT_COMMANDS } from "./blueprint-commands.js";
 import type { CliCommand } from "./command.js";
 import { BACKEND_FLAG, type Flag, HELP_FLAG, JSON_FLAG, LABEL_FLAG, NAME_FLAG, SANDBOX_FLAGS } from "./flags.js";
 import { KEPT_COMMANDS } from "./kept-commands.js";
+import { NET_COMMAND } from "./net-command.js";
 import { RUN_COMMANDS } from "./run-commands.js";
 import { TASK_COMMAND } from "./task-command.js";
 
@@ -17,6 +18,17 @@ export const COMMANDS: readonly CliCommand[] = [
     operandCount: [0, 0],
     flags: [
       ...SANDBOX_FLAGS,
+      {
+        name: "ask",
+        help: "ask on the terminal before a host is blocked; without --network, nothing is allowed unasked",
+      },
+      {
+        name: "learn",
+        value: "file",
+        offers: "files",
+        help: "allow every public host, and write those that the command asked for to this file, for --network @file",
+      },
+      { name: "force", help: "with --learn: replace the file" },
       { name: "raw", help: "print the output unchanged, escape sequences too" },
       { name: "combined", help: "print stdout and stderr both on stdout, in the order in which they were written" },
       ...all,
@@ -38,6 +50,8 @@ export const COMMANDS: readonly CliCommand[] = [
       ["glovebox exec --repo https://github.com/acme/widgets -- ls", "a clone, kept up to date; or acme/widgets"],
       ["glovebox exec --repo . --workspace overlay --keep -- npm test", "ready at once, however large it is"],
       ["glovebox exec --network allow=packages.example.org -- npm ci", "only this host"],
+      ["glovebox exec --ask -- npm ci", "decide about each host: once, always or no"],
+      ["glovebox exec --learn rules.yaml -- npm ci", "find out which hosts it needs"],
       ["glovebox exec --backend docker -- node -v", "in a container; --image chooses another image"],
       ["glovebox exec --memory 512m --timeout 30s -- node script.js", "bounded"],
       ["glovebox exec --publish 3000 -- npm start", "a server; prints http://127.0.0.1:NNNNN -> 3000"],
@@ -85,6 +99,7 @@ export const COMMANDS: readonly CliCommand[] = [
       ["glovebox ls --json", "for programs"],
     ],
   },
+  NET_COMMAND,
   {
     name: "rm",
     summary: "remove kept sandboxes",

@@ -49,7 +49,14 @@ export const NETWORK_FLAG: Flag = {
   name: "network",
   value: "rule",
   offers: ["none", "full", "allow="],
-  help: "none (default), full or allow=a,b",
+  help: "none (default), full, allow=a,b,deny=c or @rules.yaml",
+};
+
+export const SECRET_FLAG: Flag = {
+  name: "secret",
+  value: "NAME[=hosts]",
+  repeat: true,
+  help: "give commands a placeholder for your variable; only its hosts get the value; repeatable",
 };
 
 /** The flags that `exec` and `shell` share: how to open the sandbox. */
@@ -97,11 +104,18 @@ export const SANDBOX_FLAGS: readonly Flag[] = [
   },
   { name: "image", value: "name", help: "image of the container or machine, if the backend uses one" },
   NETWORK_FLAG,
+  {
+    name: "audit",
+    value: "file",
+    offers: "files",
+    help: "add a line of JSON to this file for each connection and refusal",
+  },
   { name: "memory", value: "size", help: "memory limit, for example 512m" },
   { name: "pids", value: "count", help: "limit on processes and threads, 4096 unless set" },
   { name: "cpus", value: "cores", help: "limit on CPU cores, for example 1.5" },
   { name: "disk", value: "size", help: "limit on the bytes of its files, for example 2g" },
   { name: "env", short: "e", value: "K=V", repeat: true, help: "set a variable; K alone passes yours; repeatable" },
+  SECRET_FLAG,
   {
     name: "mount",
     value: "src[:target][:rw]",

@@ -8,6 +8,7 @@ import {
   NAME_FLAG,
   NETWORK_FLAG,
   PR_WITH_FLAG,
+  SECRET_FLAG,
   WORK_DIR_FLAG,
 } from "./flags.js";
 
@@ -49,6 +50,7 @@ export const RUN_COMMANDS: readonly CliCommand[] = [
       { name: "image", value: "name", help: "image to run in, if the backend uses one; overrides the blueprint's" },
       WORK_DIR_FLAG,
       { ...NETWORK_FLAG, help: "none, full or allow=a,b; allow adds to what the blueprint and its agents need" },
+      SECRET_FLAG,
       { name: "no-install", help: "do not install dependencies from the lockfile before the first node" },
       {
         name: "copy",

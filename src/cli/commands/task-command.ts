@@ -10,6 +10,12 @@ export const TASK_COMMAND: CliCommand = {
   operandCount: [2, 2],
   offers: [["run"], "files"],
   flags: [
+    {
+      name: "backend",
+      short: "b",
+      value: "name",
+      help: "what runs the containers (default: docker)",
+    },
     { name: "concurrency", short: "c", value: "count", help: "tasks to run at once (default: one per core)" },
     { name: "timeout", value: "time", help: "time limit of each command, for example 10m; a task's own wins" },
     {

@@ -1,4 +1,4 @@
-import type { Mount, NetworkPolicy } from "../../../contracts/types.js";
+import type { Mount, SecretRule } from "../../../contracts/types.js";
 import { parseDuration as readDuration } from "../../util/schema.js";
 import { UsageError } from "./usage-error.js";
 
@@ -59,16 +59,6 @@ export function parseCores(flag: string, text: string): number {
   return cores;
 }
 
-/** Reads `none`, `full` or `allow=name,name`. */
-export function parseNetwork(flag: string, text: string): NetworkPolicy {
-  if (text === "none" || text === "full") return text;
-  const allow = /^allow=(.+)$/.exec(text)?.[1]?.split(",");
-  if (allow === undefined || allow.includes("")) {
-    throw wrong(flag, text, "a network rule", "write none, full or allow=example.com,example.org");
-  }
-  return { allow };
-}
-
 /** Reads `source[:target][:rw]`. */
 export function parseMount(flag: string, text: string): Mount {
   const [, rest = "", mode] = /^(.*?)(?::(rw|ro))?$/s.exec(text) ?? [];
@@ -101,6 +91,34 @@ export function parseEnv(
     return [key, value];
   });
   return Object.fromEntries(env);
+}
+
+/** Reads `NAME=host,host`, or `NAME` alone for what is known about a secret of this name. Each name once. */
+export function parseSecrets(
+  flag: string,
+  texts: readonly string[],
+  known: Readonly<Record<string, SecretRule>>,
+): Record<string, SecretRule> {
+  const secrets = new Map<string, SecretRule>();
+  for (const text of texts) {
+    const [, name = "", list] = /^([A-Za-z_][A-Za-z0-9_]*)(?:=(.*))?$/s.exec(text) ?? [];
+    // What follows the name may be the value itself, by mistake.
+    if (name === "")
+      throw new UsageError(`${flag} takes NAME=hosts or NAME`, `for example ${flag} API_KEY=api.example.com`);
+    if (secrets.has(name)) throw new UsageError(`${flag} ${name} is given twice`, "remove one of them");
+    const rule = list === undefined ? known[name] : { ...sourceOf(known[name]), hosts: list.split(",") };
+    if (rule === undefined) {
+      const hint = `write ${flag} ${name}=api.example.com, or name it in your configuration file`;
+      throw new UsageError(`${flag} ${name}: it is not known which hosts this secret is for`, hint);
+    }
+    secrets.set(name, rule);
+  }
+  return Object.fromEntries(secrets);
+}
+
+/** Hosts that are given replace those that are known, and with them the header. */
+function sourceOf({ from }: Partial<SecretRule> = {}): Pick<SecretRule, "from"> {
+  return from === undefined ? {} : { from };
 }
 
 /** Reads `key=value`, each key once. What keys and values may be, the sandbox itself checks. */

@@ -4,6 +4,7 @@ import { WORKSPACE, withPreferredWorkDir, withUserConfig } from "../../sandbox.j
 import { hereOf, startHere, withHere } from "../here.js";
 import type { Invocation } from "../invocation.js";
 import { createNameWatch, type NameWatch } from "../name-watch.js";
+import { type Supervision, superviseNetwork } from "../network-supervision.js";
 import { openWithFiles } from "../open-with-files.js";
 import { printPublished, publishedPorts } from "../published-ports.js";
 import { runProcess } from "../run-process.js";
@@ -17,8 +18,9 @@ export async function run(invocation: Invocation): Promise<number> {
   const { flags, screen, interruption } = invocation;
   const call = callOptionsOf(flags);
   const here = hereOf(flags);
+  const supervision = superviseNetwork(invocation);
   const options = await withPreferredWorkDir(
-    await withUserConfig(withHere(await toOpenOptions(invocation), here)),
+    await withUserConfig(withHere({ ...(await toOpenOptions(invocation)), ...supervision.options }, here)),
     WORKSPACE,
   );
   const sandbox = await openWithFiles(invocation, options, here);
@@ -29,10 +31,12 @@ export async function run(invocation: Invocation): Promise<number> {
     await printPublished(sandbox, screen);
     exit = flags.has("json")
       ? await runToJson(sandbox, invocation, call, watch)
-      : await runToScreen(sandbox, invocation, call, watch);
+      : await runToScreen(sandbox, invocation, call, watch, supervision);
   } finally {
+    supervision.close();
     await screen.during("closing the sandbox", () => sandbox.teardown());
   }
+  await supervision.finish();
   if (interruption.ending === undefined) {
     if (exit.timedOut) await screen.printNote(`the command was killed at its timeout of ${flags.text("timeout")}`);
     const hint = watch.hintFor(exit);
@@ -51,12 +55,13 @@ async function runToScreen(
   invocation: Invocation,
   call: CallOptions,
   watch: NameWatch,
+  supervision: Supervision,
 ): Promise<ProcessExit> {
   const { flags, screen } = invocation;
   const how = { isRaw: flags.has("raw"), colours: true };
   return await start(sandbox, invocation, call, {
-    stdout: watch.over(createSink(screen, screen.stdout, how)),
-    stderr: watch.over(createSink(screen, screen.stderr, how)),
+    stdout: watch.over(supervision.over(createSink(screen, screen.stdout, how))),
+    stderr: watch.over(supervision.over(createSink(screen, screen.stderr, how))),
   });
 }
 
@@ -99,7 +104,8 @@ async function start(
   const { cwd, ...rest } = call;
   const child = await sandbox.spawn({
     ...rest,
-    ...startHere(hereOf(flags), argv, cwd),
+    ...startHere(hereOf(flags), cwd),
+    argv,
     stdin: withStdin ? "pipe" : "none",
     ...(flags.has("combined") && { output: "combined" }),
   });

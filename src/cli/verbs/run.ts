@@ -1,12 +1,14 @@
 import { readFileSync } from "node:fs";
 import type { NetworkPolicy } from "../../../contracts/types.js";
-import { type HarnessOptions, type InstallStep, prepareRun, runHarness } from "../../harness.js";
+import { formatSecrets, type HarnessOptions, type InstallStep, prepareRun, runHarness } from "../../harness.js";
+import { entryText } from "../../sandbox/host.js";
 import { WORKSPACE, withUserConfig } from "../../sandbox.js";
 import { toInertLine } from "../../util/inert-text.js";
 import { showCommand } from "../../util/shell.js";
-import { parseDuration, parseNetwork, parseWord, UsageError } from "../commands.js";
+import { parseDuration, parseWord, UsageError } from "../commands.js";
 import type { Flags, Invocation } from "../invocation.js";
-import { namingOf } from "../sandbox-options.js";
+import { networkOf } from "../network-flag.js";
+import { namingOf, secretsOf } from "../sandbox-options.js";
 import { tokenFor } from "../token.js";
 import { environmentFailure, followRun } from "./run-view/follow-run.js";
 
@@ -14,7 +16,7 @@ import { environmentFailure, followRun } from "./run-view/follow-run.js";
 export async function run(invocation: Invocation): Promise<number> {
   const { flags, screen } = invocation;
   try {
-    const options = await withDefaults(optionsOf(invocation));
+    const options = await withDefaults(await withSecrets(invocation, await optionsOf(invocation)));
     if (!flags.has("dry-run")) return await followRun(invocation, (more) => runHarness({ ...options, ...more }));
     const { plan, blueprint, warnings } = await prepareRun(options);
     const nodes = blueprint.nodes.map(({ id, kind }) => ({ id, kind }));
@@ -30,6 +32,7 @@ export async function run(invocation: Invocation): Promise<number> {
         push,
         sandbox,
         ...(copies.length > 0 && { copies }),
+        ...(plan.secrets && { secrets: plan.secrets }),
         installs,
         nodes,
         warnings,
@@ -38,6 +41,7 @@ export async function run(invocation: Invocation): Promise<number> {
       const lines = [
         `${blueprint.name} on ${repo} (${baseCommit?.slice(0, 12) ?? "its default branch"}), sandbox ${backend}`,
         `  network: ${describeNetwork(sandbox.network)}`,
+        ...(plan.secrets === undefined ? [] : [`  secrets: ${formatSecrets(plan.secrets)}`]),
         ...copies.map((path) => `  copy in ${path}`),
         ...installs.map(describeInstall),
         ...nodes.map(({ id, kind }, at) => `  ${at + 1}. ${id} (${kind})`),
@@ -53,7 +57,9 @@ export async function run(invocation: Invocation): Promise<number> {
 }
 
 function describeNetwork(network: NetworkPolicy = "none"): string {
-  return typeof network === "string" ? network : network.allow.join(", ");
+  if (typeof network === "string") return network;
+  const { allow, deny = [] } = network;
+  return [...allow.map(entryText), ...deny.map((entry) => `not ${entryText(entry)}`)].join(", ");
 }
 
 function describeInstall({ run: argv, lockfile, reach }: InstallStep): string {
@@ -62,7 +68,7 @@ function describeInstall({ run: argv, lockfile, reach }: InstallStep): string {
   return `  install: ${showCommand(argv)}${from}${hosts}`;
 }
 
-function optionsOf({ flags, operands }: Invocation): HarnessOptions {
+async function optionsOf({ flags, operands }: Invocation): Promise<HarnessOptions> {
   const blueprint = operands[0] ?? flags.text("blueprint");
   if (blueprint === undefined) throw new UsageError("run needs a blueprint", "glovebox blueprints lists the names");
   if (operands[0] !== undefined && flags.has("blueprint")) {
@@ -100,7 +106,7 @@ function optionsOf({ flags, operands }: Invocation): HarnessOptions {
     ...text(flags, "from", "from"),
     ...text(flags, "until", "until"),
     ...text(flags, "out", "out"),
-    ...(flags.has("network") && { network: parseNetwork("--network", flags.text("network") ?? "") }),
+    ...(await networkOf(flags)),
     ...(flags.has("no-install") && { install: false }),
     ...(flags.has("copy") && { copy: flags.texts("copy") }),
     ...(Object.keys(sandbox).length > 0 && { sandbox }),
@@ -109,6 +115,10 @@ function optionsOf({ flags, operands }: Invocation): HarnessOptions {
     ...(Object.keys(limits).length > 0 && { limits }),
     ...tokenFor(repo, process.env),
   };
+}
+
+async function withSecrets({ flags }: Invocation, options: HarnessOptions): Promise<HarnessOptions> {
+  return flags.has("secret") ? { ...options, sandbox: { ...options.sandbox, ...(await secretsOf(flags)) } } : options;
 }
 
 /** The options of a run, completed from the user's configuration file. What the blueprint says wins over it. */

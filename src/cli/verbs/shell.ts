@@ -30,7 +30,8 @@ export async function run(invocation: Invocation): Promise<number> {
     const terminal = new RawTerminal(process.stdin, process.stdout);
     const child = await sandbox.spawn({
       ...rest,
-      ...startHere(here, argv.length > 0 ? argv : ANY_SHELL, cwd),
+      ...startHere(here, cwd),
+      argv: argv.length > 0 ? argv : ANY_SHELL,
       pty: terminal.size,
     });
     let exit: Awaited<ReturnType<typeof runProcess>>;

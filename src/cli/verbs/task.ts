@@ -4,11 +4,13 @@ import {
   commandOf,
   createSandboxManager,
   type FileTask,
+  managerNames,
   readTaskFile,
   runTasks,
   type SandboxManager,
   type TaskResult,
 } from "../../tasks.js";
+import { isoTime } from "../../util/iso-time.js";
 import { parseCount, parseDuration, UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 import { LiveTable } from "./task/live-table.js";
@@ -31,6 +33,7 @@ export async function run(invocation: Invocation): Promise<number> {
   const concurrency = parseCount("--concurrency", flags.text("concurrency") ?? String(availableParallelism()));
   const limit = flags.text("timeout");
   const timeout = limit === undefined ? {} : { timeout: parseDuration("--timeout", limit) };
+  const backend = parseManager(flags.text("backend"));
   const file = await readTaskFile(path, { trust: flags.has("trust") });
   const named = flags.text("results");
   const resultsPath = named ?? `${path.replace(/\.(ya?ml|json)$/, "")}.results.jsonl`;
@@ -44,6 +47,7 @@ export async function run(invocation: Invocation): Promise<number> {
   if (open.length > 0) {
     let report: ((message: string) => void) | undefined;
     const manager = createSandboxManager({
+      ...backend,
       networkEnabled: file.networkEnabled,
       ...(file.batchIdPrefix !== undefined && { batchIdPrefix: file.batchIdPrefix }),
       onEvent: ({ type, message, progress }) => {
@@ -67,6 +71,14 @@ export async function run(invocation: Invocation): Promise<number> {
   await screen.printNote(tally.summary);
   await screen.printNote(`results: ${resultsPath}`);
   return tally.allSucceeded ? 0 : 1;
+}
+
+/** The backend of the tasks. Unlike a single sandbox, a task needs containers, so few backends can run one. */
+function parseManager(backend: string | undefined): { backend?: string } {
+  if (backend === undefined) return {};
+  const known = managerNames();
+  if (known.includes(backend)) return { backend };
+  throw new UsageError(`--backend ${backend} can't run tasks`, `use --backend ${known.join(" or ")}, or leave it out`);
 }
 
 async function runAll(
@@ -93,7 +105,7 @@ async function runAll(
           if (stage !== "done" && stage !== "failed") table.set(taskId, stage);
         },
         async onResult(result) {
-          const line = { ...result, digest: digests.get(result.taskId) ?? "", endedAt: new Date().toISOString() };
+          const line = { ...result, digest: digests.get(result.taskId) ?? "", endedAt: isoTime() };
           await results.add(line);
           if (flags.has("json") || screen.stdout.isTTY !== true) await screen.printJsonLine(line);
           tally.add(result);

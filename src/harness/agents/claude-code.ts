@@ -1,17 +1,36 @@
 import { defined } from "../../util/defined.js";
-import type { AgentDriver, AgentReader, AgentRequest, AgentSignal, AgentVerdict, TokenUsage } from "../types.js";
-import { classifyFailure } from "./classify-failure.js";
+import type {
+  AgentDriver,
+  AgentFailure,
+  AgentReader,
+  AgentRequest,
+  AgentSignal,
+  AgentVerdict,
+  SessionTotals,
+  TokenUsage,
+} from "../types.js";
+import { failureOf } from "./failure-of.js";
 import { asCount, asRecord, asRecords, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
 import { withoutResult } from "./no-result.js";
+import { added, beyond, noTokens } from "./token-usage.js";
+
+const API = { host: "api.anthropic.com", baseUrl: "ANTHROPIC_BASE_URL" };
 
 /** Claude Code, by `claude -p` with its stream of JSON. */
 export const claudeCode: AgentDriver = {
   name: "claude-code",
   reportsCost: true,
   network: ["api.anthropic.com"],
-  secrets: [["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"]],
+  secrets: [["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"]],
+  keys: {
+    ANTHROPIC_API_KEY: { ...API, header: "x-api-key", prefix: "sk-ant-" },
+    ANTHROPIC_AUTH_TOKEN: { ...API, header: "authorization" },
+    CLAUDE_CODE_OAUTH_TOKEN: { ...API, header: "authorization", prefix: "sk-ant-oat01-" },
+  },
   versionArgv: ["claude", "--version"],
   minVersion: "2.0.0",
+  tried: ["2.1.327"],
+  sessionFolders: [".claude/projects"],
   installHint: "npm install -g @anthropic-ai/claude-code",
   command: (request) => ({
     argv: ["claude", ...flags(request)],
@@ -23,10 +42,10 @@ export const claudeCode: AgentDriver = {
     },
     stdin: request.prompt,
   }),
-  reader: () => new ClaudeReader(),
+  reader: (before) => new ClaudeReader(before),
 };
 
-function flags({ model, systemPrompt, tools, sessionId, maxCostUsd, maxTurns }: AgentRequest): string[] {
+function flags({ model, systemPrompt, tools, sessionId, maxCostUsd, maxTurns, args = [] }: AgentRequest): string[] {
   return [
     "-p",
     ...["--output-format", "stream-json", "--verbose", "--strict-mcp-config"],
@@ -36,6 +55,7 @@ function flags({ model, systemPrompt, tools, sessionId, maxCostUsd, maxTurns }: 
     ...(sessionId === undefined ? [] : ["--resume", sessionId]),
     ...(maxCostUsd === undefined ? [] : ["--max-budget-usd", maxCostUsd.toFixed(4)]),
     ...(maxTurns === undefined ? [] : ["--max-turns", String(maxTurns)]),
+    ...args,
     // The list takes everything up to the next flag, so it comes last and the prompt by stdin.
     ...(tools === undefined ? ["--dangerously-skip-permissions"] : ["--allowedTools", ...tools]),
   ];
@@ -45,6 +65,13 @@ class ClaudeReader implements AgentReader {
   #said = "";
   #session: string | undefined;
   #message: string | undefined;
+  #failure: AgentFailure | undefined;
+  #used: TokenUsage = noTokens();
+  readonly #before: SessionTotals | undefined;
+
+  constructor(before: SessionTotals | undefined) {
+    this.#before = before;
+  }
 
   line(text: string): AgentSignal[] {
     const event = parseLine(text);
@@ -63,7 +90,7 @@ class ClaudeReader implements AgentReader {
   }
 
   end(exit: Parameters<AgentReader["end"]>[0]): AgentVerdict {
-    return withoutResult(exit, this.#said);
+    return withoutResult(exit, { said: this.#said });
   }
 
   #start(event: Untrusted): AgentSignal[] {
@@ -75,10 +102,12 @@ class ClaudeReader implements AgentReader {
   }
 
   #speak(event: Untrusted): AgentSignal[] {
+    const isError = asText(event["error"]) !== undefined;
+    if (isError) this.#failure = failureIn(event, "error");
     const signals = contentOf(event).flatMap((block): AgentSignal[] => {
       const text = asText(block["text"]);
       if (block["type"] === "text" && text !== undefined) {
-        this.#said = text;
+        if (!isError) this.#said = text;
         return [{ type: "message", text }];
       }
       const tool = asText(block["name"]);
@@ -86,36 +115,83 @@ class ClaudeReader implements AgentReader {
       return [{ type: "tool_call", tool, summary: summarize(block["input"]) }];
     });
     // One message may come in several events.
-    const id = asText(asRecord(event["message"])?.["id"]);
+    const message = asRecord(event["message"]);
+    const id = asText(message?.["id"]);
     const isNew = id === undefined || id !== this.#message;
     this.#message = id;
-    return isNew ? [{ type: "turn" }, ...signals] : signals;
+    return isNew ? [{ type: "turn" }, ...this.#count(asRecord(message?.["usage"])), ...signals] : signals;
+  }
+
+  /** What the messages say they used; the result has the last word. */
+  #count(usage: Untrusted | undefined): AgentSignal[] {
+    if (usage === undefined) return [];
+    this.#used = added(this.#used, toUsage(usage));
+    return [{ type: "usage", usage: this.#used }];
   }
 
   #end(event: Untrusted): AgentSignal[] {
-    const costUsd = asCount(event["total_cost_usd"]);
-    const usage = toUsage(asRecord(event["usage"]));
     const signals: AgentSignal[] = this.#start(event);
-    if (usage !== undefined) signals.push({ type: "usage", usage, ...(costUsd !== undefined && { costUsd }) });
-    return [...signals, { type: "result", result: toVerdict(event) }];
+    const usage = asRecord(event["usage"]);
+    if (usage !== undefined) signals.push({ type: "usage", ...this.#total(event, toUsage(usage)) });
+    return [...signals, { type: "result", result: toVerdict(event, this.#failure) }];
+  }
+
+  /**
+   * A newer version says what it used since it was started. Of the others, some count the cost of the whole session: those whose models
+   * have used at least what they had before and what this run used.
+   */
+  #total(event: Untrusted, usage: TokenUsage): Omit<Extract<AgentSignal, { type: "usage" }>, "type"> {
+    const total = asCount(event["total_cost_usd"]);
+    const own = asRecord(event["model_usage_since_last_result"]);
+    const models = asRecord(event["modelUsage"]);
+    if (models === undefined) return { usage, ...defined({ costUsd: total }) };
+    const session = { usage: tokensOf(models), ...defined({ costUsd: total }) };
+    if (own !== undefined) return { usage, costUsd: costOf(own), session };
+    const { usage: used, costUsd = 0 } = this.#before ?? { usage: noTokens() };
+    const isOfSession = total !== undefined && beyond(session.usage, added(used, usage)) !== undefined;
+    return { usage, ...defined({ costUsd: isOfSession ? total - costUsd : total }), session };
   }
 }
 
 /** `is_error` decides: a run without a login says `success` in its subtype and exits with 1. */
-function toVerdict(event: Untrusted): AgentVerdict {
+function toVerdict(event: Untrusted, failure: AgentFailure | undefined): AgentVerdict {
   const subtype = asText(event["subtype"]) ?? "";
-  const limit = subtype === "error_max_turns" ? "turns" : /budget/.test(subtype) ? "cost" : undefined;
+  const limit = subtype === "error_max_turns" ? "turns" : subtype === "error_max_budget_usd" ? "cost" : undefined;
   const isError = event["is_error"] === true || subtype.startsWith("error");
   const errors = Array.isArray(event["errors"]) ? event["errors"].filter((item) => typeof item === "string") : [];
   const text = asText(event["result"]) ?? (errors.join("\n") || subtype);
   const terminalReason = asText(event["terminal_reason"]) ?? (isError ? subtype : undefined);
   const turns = asCount(event["num_turns"]);
+  const own = failureIn(event, "api_error_type");
   return {
     isError,
     text,
-    ...(isError && limit === undefined && { failure: classifyFailure(text) }),
+    ...(isError &&
+      limit === undefined && { failure: failure !== undefined && failure !== "agent_error" ? failure : own }),
     ...defined({ limit, terminalReason, turns }),
   };
+}
+
+/** The status of the service's answer, and the program's own word for it. */
+function failureIn(event: Untrusted, field: "error" | "api_error_type"): AgentFailure {
+  return failureOf({ status: asCount(event["api_error_status"]), kind: asText(event[field]) });
+}
+
+function tokensOf(models: Untrusted): TokenUsage {
+  return asRecords(Object.values(models)).reduce<TokenUsage>(
+    (sum, model) =>
+      added(sum, {
+        input: asCount(model["inputTokens"]) ?? 0,
+        output: asCount(model["outputTokens"]) ?? 0,
+        cacheRead: asCount(model["cacheReadInputTokens"]) ?? 0,
+        cacheWrite: asCount(model["cacheCreationInputTokens"]) ?? 0,
+      }),
+    noTokens(),
+  );
+}
+
+function costOf(models: Untrusted): number {
+  return asRecords(Object.values(models)).reduce((sum, model) => sum + (asCount(model["costUSD"]) ?? 0), 0);
 }
 
 function contentOf(event: Untrusted): Untrusted[] {
@@ -126,8 +202,7 @@ function toToolResult(block: Untrusted): AgentSignal[] {
   return block["type"] === "tool_result" ? [{ type: "tool_result", isError: block["is_error"] === true }] : [];
 }
 
-function toUsage(usage: Untrusted | undefined): TokenUsage | undefined {
-  if (usage === undefined) return undefined;
+function toUsage(usage: Untrusted): TokenUsage {
   return {
     input: asCount(usage["input_tokens"]) ?? 0,
     output: asCount(usage["output_tokens"]) ?? 0,

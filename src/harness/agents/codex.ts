@@ -1,7 +1,18 @@
-import type { AgentDriver, AgentReader, AgentRequest, AgentSignal, AgentVerdict, TokenUsage } from "../types.js";
-import { classifyFailure } from "./classify-failure.js";
+import type {
+  AgentDriver,
+  AgentReader,
+  AgentRequest,
+  AgentSignal,
+  AgentVerdict,
+  SessionTotals,
+  TokenUsage,
+} from "../types.js";
+import { failureOfError } from "./failure-of.js";
 import { asCount, asRecord, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
 import { withoutResult } from "./no-result.js";
+import { added, beyond, noTokens } from "./token-usage.js";
+
+const KEY = { host: "api.openai.com", header: "authorization", prefix: "sk-", baseUrl: "OPENAI_BASE_URL" };
 
 /** Codex, by `codex exec --json`. It does not say what it costs, and has no list of tools. */
 export const codex: AgentDriver = {
@@ -10,24 +21,43 @@ export const codex: AgentDriver = {
   cannot: ["tools"],
   network: ["api.openai.com"],
   secrets: [["CODEX_API_KEY", "OPENAI_API_KEY"]],
+  keys: { CODEX_API_KEY: KEY, OPENAI_API_KEY: KEY },
   versionArgv: ["codex", "--version"],
   minVersion: "0.100.0",
   installHint: "npm install -g @openai/codex",
+  tried: ["0.169.0"],
+  sessionFolders: [".codex/sessions"],
   command: (request) => ({
-    argv: ["codex", "exec", ...(request.sessionId === undefined ? [] : ["resume"]), ...flags(request), "-"],
+    argv: [...START, "exec", ...(request.sessionId === undefined ? [] : ["resume"]), ...flags(request), "-"],
     stdin: request.systemPrompt === undefined ? request.prompt : `${request.systemPrompt}\n\n${request.prompt}`,
   }),
-  reader: () => new CodexReader(),
+  reader: (before) => new CodexReader(before),
 };
 
-function flags({ model, sessionId }: AgentRequest): string[] {
+/** It reads its key from a variable of its own only. */
+const START = [
+  ...["/bin/sh", "-c", '[ -n "$CODEX_API_KEY" ] || export CODEX_API_KEY="$OPENAI_API_KEY"; exec codex "$@"', "codex"],
+];
+
+function flags({ model, sessionId, env = {}, args = [] }: AgentRequest): string[] {
   return [
     ...(sessionId === undefined ? [] : [sessionId]),
     ...["--json", "--skip-git-repo-check", "--ignore-user-config"],
     // Its own sandbox cannot be set up within ours, which confines it already.
     "--dangerously-bypass-approvals-and-sandbox",
+    // What it would fetch and report beside its work.
+    ...["--disable", "plugins", "--disable", "apps", "-c", "analytics.enabled=false"],
+    ...gatewayFlags(env["OPENAI_BASE_URL"]),
     ...(model === undefined ? [] : ["--model", model]),
+    ...args,
   ];
+}
+
+/** A gateway is a provider of its own: it need not speak the WebSockets that Codex tries first with OpenAI. */
+function gatewayFlags(url: string | undefined): string[] {
+  if (url === undefined || url === "") return [];
+  const provider = `{name="gateway",base_url=${JSON.stringify(url)},env_key="CODEX_API_KEY",wire_api="responses",supports_websockets=false}`;
+  return ["-c", 'model_provider="gateway"', "-c", `model_providers.gateway=${provider}`];
 }
 
 const TOOLS: Readonly<Record<string, string>> = {
@@ -40,7 +70,14 @@ const TOOLS: Readonly<Record<string, string>> = {
 class CodexReader implements AgentReader {
   #said = "";
   #lastError = "";
-  readonly #used: TokenUsage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+  #used: TokenUsage = noTokens();
+  readonly #open = new Set<string>();
+  #hasResults = false;
+  readonly #before: SessionTotals | undefined;
+
+  constructor(before: SessionTotals | undefined) {
+    this.#before = before;
+  }
 
   line(text: string): AgentSignal[] {
     const event = parseLine(text);
@@ -56,7 +93,7 @@ class CodexReader implements AgentReader {
         return this.#item(asRecord(event["item"]) ?? {}, event["type"] === "item.completed");
       case "turn.completed":
         return [
-          { type: "usage", usage: this.#add(asRecord(event["usage"]) ?? {}) },
+          { type: "usage", ...this.#count(toUsage(asRecord(event["usage"]) ?? {})) },
           { type: "result", result: { isError: false, text: this.#said } },
         ];
       case "turn.failed":
@@ -71,32 +108,51 @@ class CodexReader implements AgentReader {
   }
 
   end(exit: Parameters<AgentReader["end"]>[0]): AgentVerdict {
-    return withoutResult(exit, this.#lastError);
+    return withoutResult(exit, { error: this.#lastError });
   }
 
   #item(item: Untrusted, isDone: boolean): AgentSignal[] {
     const kind = asText(item["type"]) ?? "";
     const text = asText(item["text"]);
+    const tool = TOOLS[kind];
+    if (kind === "error") return [];
+    const turn = this.#turnOf(asText(item["id"]) ?? "", tool !== undefined, isDone);
     if (kind === "agent_message" && isDone && text !== undefined) {
       this.#said = text;
-      return [{ type: "message", text }];
+      return [...turn, { type: "message", text }];
     }
-    const tool = TOOLS[kind];
-    if (tool === undefined) return isDone ? [] : [{ type: "tool_call", tool: kind, summary: "" }];
-    if (!isDone) return [{ type: "tool_call", tool, summary: summarize(item["changes"] ?? item) }];
-    return [{ type: "tool_result", tool, isError: item["status"] === "failed" }];
+    if (tool === undefined) return isDone ? turn : [...turn, { type: "tool_call", tool: kind, summary: "" }];
+    if (!isDone) return [...turn, { type: "tool_call", tool, summary: summarize(item["changes"] ?? item) }];
+    return [...turn, { type: "tool_result", tool, isError: item["status"] === "failed" }];
   }
 
-  /** The input that it reports includes what came from the cache. */
-  #add(usage: Untrusted): TokenUsage {
-    const cached = asCount(usage["cached_input_tokens"]) ?? 0;
-    this.#used.input += Math.max(0, (asCount(usage["input_tokens"]) ?? 0) - cached);
-    this.#used.cacheRead += cached;
-    this.#used.output += asCount(usage["output_tokens"]) ?? 0;
-    return { ...this.#used };
+  /** It does not report the answers of its model: what follows the results of all tools is taken for the next one. */
+  #turnOf(id: string, isTool: boolean, isDone: boolean): AgentSignal[] {
+    const isNext = this.#hasResults && this.#open.size === 0;
+    if (isNext) this.#hasResults = false;
+    if (isTool && isDone) {
+      this.#open.delete(id);
+      this.#hasResults = true;
+    } else if (isTool) this.#open.add(id);
+    return isNext ? [{ type: "turn" }] : [];
+  }
+
+  /** Newer versions count the whole session, as a count that goes on from the last one shows. */
+  #count(total: TokenUsage): Omit<Extract<AgentSignal, { type: "usage" }>, "type"> {
+    const own = this.#before && beyond(total, this.#before.usage);
+    this.#used = own ?? added(this.#used, total);
+    return { usage: this.#used, session: { usage: total } };
   }
 }
 
+/** The input that it reports includes what came from the cache. */
+function toUsage(usage: Untrusted): TokenUsage {
+  const cacheRead = asCount(usage["cached_input_tokens"]) ?? 0;
+  const cacheWrite = asCount(usage["cache_write_input_tokens"]) ?? 0;
+  const input = Math.max(0, (asCount(usage["input_tokens"]) ?? 0) - cacheRead - cacheWrite);
+  return { input, output: asCount(usage["output_tokens"]) ?? 0, cacheRead, cacheWrite };
+}
+
 function failed(text: string): AgentVerdict {
-  return { isError: true, text, failure: classifyFailure(text) };
+  return { isError: true, text, failure: failureOfError(text) };
 }

@@ -32,7 +32,7 @@ class TextReader implements AgentReader {
   }
 
   end(exit: Parameters<AgentReader["end"]>[0]): AgentVerdict {
-    if (exit.exitCode !== 0) return withoutResult(exit, this.#said.trim());
+    if (exit.exitCode !== 0) return withoutResult(exit, { said: this.#said.trim() });
     return { isError: false, text: this.#said.trim() };
   }
 }
@@ -70,6 +70,6 @@ class EventReader implements AgentReader {
   }
 
   end(exit: Parameters<AgentReader["end"]>[0]): AgentVerdict {
-    return exit.exitCode === 0 ? { isError: false, text: this.#said } : withoutResult(exit, this.#said);
+    return exit.exitCode === 0 ? { isError: false, text: this.#said } : withoutResult(exit, { said: this.#said });
   }
 }

@@ -36,7 +36,7 @@ const MOST_SHOWN = 200;
 /** What a tool was called with, on one short line. */
 export function summarize(input: unknown): string {
   const record = asRecord(input);
-  const telling = ["command", "file_path", "path", "pattern", "query", "url", "description"];
+  const telling = ["command", "file_path", "filePath", "path", "pattern", "query", "url", "description"];
   const found = telling.map((key) => asText(record?.[key])).find((text) => text !== undefined);
   const line = (found ?? (input === undefined ? "" : (JSON.stringify(input) ?? ""))).replace(/\s+/g, " ").trim();
   return line.length > MOST_SHOWN ? `${line.slice(0, MOST_SHOWN)}…` : line;

@@ -1,5 +1,13 @@
-import type { AgentDriver, AgentReader, AgentRequest, AgentSignal, AgentVerdict, TokenUsage } from "../types.js";
-import { classifyFailure } from "./classify-failure.js";
+import type {
+  AgentCommand,
+  AgentDriver,
+  AgentReader,
+  AgentRequest,
+  AgentSignal,
+  AgentVerdict,
+  TokenUsage,
+} from "../types.js";
+import { failureOfError } from "./failure-of.js";
 import { asCount, asRecord, asRecords, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
 import { withoutResult } from "./no-result.js";
 
@@ -9,20 +17,51 @@ export const pi: AgentDriver = {
   reportsCost: true,
   network: ["api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com"],
   secrets: [["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"]],
+  keys: {
+    ANTHROPIC_API_KEY: { host: "api.anthropic.com", header: "x-api-key", prefix: "sk-ant-" },
+    OPENAI_API_KEY: { host: "api.openai.com", header: "authorization", prefix: "sk-" },
+    GEMINI_API_KEY: { host: "generativelanguage.googleapis.com", header: "x-goog-api-key" },
+  },
   versionArgv: ["pi", "--version"],
   minVersion: "0.80.0",
   installHint: "npm install -g @earendil-works/pi-coding-agent, with Node 22.19 or later",
-  command: (request) => ({ argv: ["pi", ...flags(request)], stdin: request.prompt }),
+  tried: ["0.87.1"],
+  sessionFolders: [".pi/agent/sessions"],
+  command: (request) => ({
+    argv: ["pi", ...flags(request)],
+    // No news of versions or models; the model's own service is reached all the same.
+    env: { PI_OFFLINE: "1", PI_TELEMETRY: "0" },
+    stdin: request.prompt,
+    ...gatewayOf(request),
+  }),
   reader: () => new PiReader(),
 };
 
-function flags({ model, systemPrompt, tools, sessionId }: AgentRequest): string[] {
+/** It takes another address of a service from a file only. */
+const GATEWAYS: Readonly<Record<string, string>> = {
+  ANTHROPIC_BASE_URL: "anthropic",
+  OPENAI_BASE_URL: "openai",
+  GEMINI_BASE_URL: "google",
+};
+
+function gatewayOf({ env = {} }: AgentRequest): Pick<AgentCommand, "homeFiles"> {
+  const providers = Object.entries(GATEWAYS).flatMap(([name, provider]) => {
+    const baseUrl = asText(env[name]);
+    return baseUrl === undefined ? [] : [[provider, { baseUrl }]];
+  });
+  if (providers.length === 0) return {};
+  return { homeFiles: { ".pi/agent/models.json": JSON.stringify({ providers: Object.fromEntries(providers) }) } };
+}
+
+function flags({ model, systemPrompt, tools, sessionId, args = [] }: AgentRequest): string[] {
   return [
     ...["-p", "--mode", "json", "--no-extensions", "--no-skills"],
     ...(model === undefined ? [] : ["--model", model]),
     ...(systemPrompt === undefined ? [] : ["--append-system-prompt", systemPrompt]),
     ...(tools === undefined ? [] : ["--tools", tools.join(",")]),
-    ...(sessionId === undefined ? [] : ["--session-id", sessionId]),
+    // By `--session-id` it would start an empty session, without an error, where it finds none of this directory.
+    ...(sessionId === undefined ? [] : ["--fork", sessionId]),
+    ...args,
   ];
 }
 
@@ -49,14 +88,15 @@ class PiReader implements AgentReader {
       case "tool_execution_end":
         return [{ type: "tool_result", isError: event["isError"] === true }];
       case "agent_end":
-        return [{ type: "result", result: this.#verdict() }];
+        // It tries again by itself, and ends once more.
+        return event["willRetry"] === true ? [] : [{ type: "result", result: this.#verdict() }];
       default:
         return [];
     }
   }
 
   end(exit: Parameters<AgentReader["end"]>[0]): AgentVerdict {
-    return withoutResult(exit, this.#error || this.#said);
+    return withoutResult(exit, { said: this.#said, error: this.#error });
   }
 
   #message(message: Untrusted): AgentSignal[] {
@@ -86,7 +126,7 @@ class PiReader implements AgentReader {
     return {
       isError,
       text,
-      ...(isError && { failure: classifyFailure(text) }),
+      ...(isError && { failure: failureOfError(this.#error) }),
       ...(this.#stopReason !== undefined && { terminalReason: this.#stopReason }),
     };
   }

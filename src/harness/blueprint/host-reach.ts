@@ -11,6 +11,7 @@ export const REACHES_HOST: ReadonlyMap<string, HostWish> = new Map<string, HostW
   ["sandbox.mounts[].writable", (value) => (value === true ? "to write to it" : undefined)],
   ["sandbox.network", (value) => (value === "full" ? "the whole network" : undefined)],
   ["sandbox.allow", wishForHosts],
+  ["sandbox.secrets", (value) => wishForSecrets(Object.keys(value as object))],
   ["sandbox.install", (value) => (value === false ? undefined : "a package registry, for its install step")],
   ["sandbox.copy", (value) => `${[value].flat().join(", ")} of your working tree`],
   // The host fetches it, with the user's credentials where it has some.
@@ -25,7 +26,8 @@ export const REACHES_HOST: ReadonlyMap<string, HostWish> = new Map<string, HostW
 export const HARMLESS: ReadonlySet<string> = new Set([
   ...["$schema", "version", "name", "description", "expectsChanges", "source"],
   ...["type", "description", "required", "default"].map((field) => `inputs{}.${field}`),
-  ...["workspace", "env", "setup"].map((field) => `sandbox.${field}`),
+  // The entry deny only takes away.
+  ...["workspace", "env", "setup", "deny"].map((field) => `sandbox.${field}`),
   ...["memory", "cpus", "pids", "disk"].map((field) => `sandbox.limits.${field}`),
   // Where a mount is seen in the sandbox; its source is what reaches the host.
   "sandbox.mounts[].target",

@@ -1,3 +1,4 @@
+import { namedSecret } from "../../sandbox/host.js";
 import * as is from "../../util/schema.js";
 import { type Fields, type JsonSchema, type Schema, toJsonSchema } from "../../util/schema.js";
 import type { NodeSpecBase } from "../node-types.js";
@@ -67,8 +68,12 @@ export const blueprintSchema: Schema<WrittenBlueprint> = is.object(
       network: is.noted(is.oneOf("none", "full"), {
         description: "Beside the hosts in allow and those that agents need.",
       }),
-      allow: is.noted(hosts, { description: "Hosts that every node may reach." }),
+      allow: is.noted(hosts, { description: "Hosts that every node may reach, by name or by a rule about requests." }),
+      deny: is.noted(hosts, { description: "What no node may reach, though it is allowed." }),
       env: is.noted(variables, { description: "Variables of every node. No secrets: those are named, never written." }),
+      secrets: is.noted(is.record(namedSecret, is.string({ pattern: "^[A-Za-z_][A-Za-z0-9_]*$" })), {
+        description: "Variables that nodes can use and never see: a placeholder, replaced on the way to these hosts.",
+      }),
       setup: is.list(argv, { description: "Programs to run before the first node, as an installation." }),
       install: is.noted(is.union("false or a program with its arguments", argv, is.literal(false, "false")), {
         description: "Installs dependencies before the first node. Default: found from the lockfile; false: nothing.",

@@ -11,6 +11,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { privateSubdirectory, writeFileAtomic } from "../../sandbox/host.js";
+import { isoTime } from "../../util/iso-time.js";
 import { packageRoot } from "../../util/own-version.js";
 import type { CodeBundle } from "./code-bundle.js";
 
@@ -21,7 +22,7 @@ export function isTrusted(sha256: string): boolean {
 
 /** Remembers that this user trusts exactly this content. */
 export async function rememberTrust(sha256: string, path: string, files: readonly string[]): Promise<void> {
-  const record = { version: 1, sha256, path, files, trustedAt: new Date().toISOString() };
+  const record = { version: 1, sha256, path, files, trustedAt: isoTime() };
   await writeFileAtomic(recordOf(sha256), `${JSON.stringify(record, undefined, 2)}\n`);
 }
 

@@ -11,19 +11,32 @@ export interface AgentProcessOptions {
   onStdout(chunk: Uint8Array): Promise<void>;
   onStderr(chunk: Uint8Array): Promise<void>;
   onLine(line: string): Promise<void>;
+  /** Called for a line that was too long to be read. */
+  onOverlong?(): void;
+  /** Leave stdin open for `send`, and write no prompt. */
+  readonly isDialog?: boolean;
 }
+
+/** What an agent may leave unread of what it was sent. */
+const MOST_UNREAD = 64 * 1024 * 1024;
+/** Milliseconds that an agent has to end after its stdin was closed. */
+const LEAVE_GRACE = 2_000;
 
 /** Milliseconds between SIGTERM and SIGKILL. */
 const TERM_GRACE = 5_000;
 
-/** A running agent: prompted by stdin, read line by line, ended with all that it started. */
+/** A running agent: prompted by stdin or talked with, read line by line, ended with all that it started. */
 export class AgentProcess {
   readonly #child: SandboxProcess;
   readonly #done: Promise<ProcessExit>;
+  readonly #writer: WritableStreamDefaultWriter<Uint8Array> | undefined;
   #killer: NodeJS.Timeout | undefined;
+  #leaver: NodeJS.Timeout | undefined;
+  #unread = 0;
 
   private constructor(child: SandboxProcess, options: AgentProcessOptions) {
     this.#child = child;
+    this.#writer = child.stdin?.getWriter();
     this.#done = this.#follow(options);
   }
 
@@ -44,6 +57,21 @@ export class AgentProcess {
     return this.#done;
   }
 
+  /** Writes a line to an agent that is talked with; kills it if it doesn't read what it is sent. */
+  send(line: string): void {
+    const bytes = Buffer.from(`${line}\n`);
+    this.#unread += bytes.length;
+    if (this.#unread > MOST_UNREAD) this.stop(0);
+    else void this.#write(bytes);
+  }
+
+  /** Ends a conversation: closes stdin, and soon asks it to end. */
+  leave(): void {
+    if (this.#leaver !== undefined) return;
+    this.#writer?.close().catch(() => undefined);
+    this.#leaver = setTimeout(() => this.stop(), LEAVE_GRACE);
+  }
+
   /** Asks it to end, and kills it when it does not. */
   stop(grace: number = TERM_GRACE): void {
     if (this.#killer !== undefined) return;
@@ -52,12 +80,19 @@ export class AgentProcess {
     this.#killer = setTimeout(() => void this.#child.kill("SIGKILL").catch(() => undefined), grace);
   }
 
-  async #follow({ command, onStdout, onStderr, onLine }: AgentProcessOptions): Promise<ProcessExit> {
-    const lines = new LineSplitter();
+  async #follow({
+    command,
+    isDialog,
+    onStdout,
+    onStderr,
+    onLine,
+    onOverlong,
+  }: AgentProcessOptions): Promise<ProcessExit> {
+    const lines = new LineSplitter(onOverlong);
     try {
       const [exit] = await Promise.all([
         this.#child.wait(),
-        this.#feed(command.stdin),
+        isDialog === true ? undefined : this.#feed(command.stdin),
         pump(this.#child.stdout, async (chunk) => {
           await onStdout(chunk);
           for (const line of lines.push(chunk)) await onLine(line);
@@ -68,15 +103,24 @@ export class AgentProcess {
       return exit;
     } finally {
       clearTimeout(this.#killer);
+      clearTimeout(this.#leaver);
       await this.#child[Symbol.asyncDispose]();
     }
   }
 
-  async #feed(text: string): Promise<void> {
-    const writer = this.#child.stdin?.getWriter();
+  async #write(bytes: Uint8Array): Promise<void> {
     try {
-      await writer?.write(Buffer.from(text));
-      await writer?.close();
+      await this.#writer?.write(bytes);
+    } catch {
+      // It has ended; its output says why.
+    }
+    this.#unread -= bytes.length;
+  }
+
+  async #feed(text: string): Promise<void> {
+    try {
+      await this.#writer?.write(Buffer.from(text));
+      await this.#writer?.close();
     } catch {
       // It ended without reading; its output says why.
     }

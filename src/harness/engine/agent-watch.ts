@@ -80,6 +80,7 @@ export class AgentWatch {
       case "usage":
         this.usage = signal.usage;
         if (signal.costUsd !== undefined) this.costUsd = signal.costUsd;
+        if (signal.session !== undefined) this.report.session = signal.session;
         break;
       case "result":
         this.verdict ??= signal.result;

@@ -13,6 +13,7 @@ import type {
   RunContext,
   RunEventBody,
   RunLimits,
+  SessionTotals,
   TokenUsage,
 } from "../types.js";
 
@@ -41,6 +42,10 @@ export class EngineState {
   readonly limitsHit: LimitHit[] = [];
   readonly warnings: string[] = [];
   readonly versions: Map<string, string> = new Map();
+  /** What the sessions of agents have used so far, by their ids. */
+  readonly sessions: Map<string, SessionTotals> = new Map();
+  /** Nodes of an earlier process whose sessions are gone. */
+  readonly lostSessions: ReadonlySet<string>;
   costUsd: number | null = null;
   turns = 0;
   sandboxLost = false;
@@ -64,6 +69,7 @@ export class EngineState {
     this.choice = defined({ agents, agent, model });
     this.hidden = { secrets: Object.values(this.secrets).filter((value) => value.length >= SHORTEST_SECRET) };
     this.network = options.network;
+    this.lostSessions = new Set(options.lostSessions);
     this.#onEvent = options.onEvent;
     this.#onOutput = options.onOutput;
     this.#cancelled = options.signal;
@@ -134,7 +140,8 @@ export class EngineState {
   }
 
   /** Adds what an agent used to that of the run. */
-  account(nodeId: string, { usage, costUsd, turns = 0 }: Pick<AgentReport, "usage" | "costUsd" | "turns">): void {
+  account(nodeId: string, { usage, costUsd, turns = 0, sessionId, session }: AgentReport): void {
+    if (sessionId !== undefined && session !== undefined) this.sessions.set(sessionId, session);
     this.turns += turns;
     for (const key of ["input", "output", "cacheRead", "cacheWrite"] as const) this.usage[key] += usage?.[key] ?? 0;
     if (costUsd === null) this.unpriced.push(nodeId);

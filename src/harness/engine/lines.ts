@@ -6,6 +6,12 @@ export class LineSplitter {
   readonly #decoder = new TextDecoder();
   #pending = "";
   #isOverlong = false;
+  readonly #onOverlong: () => void;
+
+  /** `onOverlong` is called for each line that is skipped. */
+  constructor(onOverlong: () => void = () => undefined) {
+    this.#onOverlong = onOverlong;
+  }
 
   /** Takes bytes and gives the lines that are now complete. */
   push(chunk: Uint8Array): string[] {
@@ -17,7 +23,8 @@ export class LineSplitter {
         this.#pending = "";
         this.#isOverlong = false;
       }
-      if (this.#pending.length + piece.length > MAX_LINE) {
+      if (!this.#isOverlong && this.#pending.length + piece.length > MAX_LINE) {
+        this.#onOverlong();
         this.#isOverlong = true;
         this.#pending = "";
       } else if (!this.#isOverlong) this.#pending += piece;

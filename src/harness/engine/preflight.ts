@@ -16,11 +16,12 @@ export async function preflight(
   const seen = new Set<string>();
   for (const { nodeId, driver, task } of agents.filter((need) => nodes.some(({ id }) => id === need.nodeId))) {
     const [program] = task.command ?? [];
-    const key = driver.name === "command" ? `command ${program}` : driver.name;
+    // A driver that can't print its version runs the program that the blueprint names.
+    const key = driver.versionArgv === undefined ? `command ${program}` : driver.name;
     if (seen.has(key)) continue;
     seen.add(key);
     if (driver.versionArgv !== undefined) await checkVersion(state, driver, driver.versionArgv);
-    else if (driver.name === "command" && program !== undefined) await checkPresence(state, driver, program, nodeId);
+    else if (program !== undefined) await checkPresence(state, driver, program, nodeId);
   }
   for (const kind of KINDS)
     await kind.preflight?.(
@@ -44,6 +45,10 @@ async function checkVersion(state: EngineState, driver: AgentDriver, argv: reado
   if (version === undefined) return await state.warn(`${driver.name} does not print its version: ${said}`);
   if (driver.minVersion !== undefined && isOlder(version, driver.minVersion)) {
     throw missingAgent(driver, `${driver.name} ${version} is too old; ${driver.minVersion} or later is needed`);
+  }
+  const [oldest] = driver.tried ?? [];
+  if (oldest !== undefined && isOlder(version, oldest)) {
+    await state.warn(`${driver.name} ${version} is older than ${oldest}, the oldest version that was tried`);
   }
   state.versions.set(driver.name, version);
   await state.emit({ type: "agent.version", agent: driver.name, version });

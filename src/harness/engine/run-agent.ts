@@ -1,8 +1,10 @@
+import { posix } from "node:path";
 import { defined } from "../../util/defined.js";
-import { driverOf } from "../agents.js";
+import { driverOf, noTokens } from "../agents.js";
 import { type AgentJob, type AgentOutcome, toOutcome, toRunError } from "../nodes.js";
 import type {
   AgentDriver,
+  AgentHost,
   AgentReader,
   AgentReport,
   AgentRequest,
@@ -10,6 +12,7 @@ import type {
   AgentVerdict,
   LimitHit,
 } from "../types.js";
+import { writeHomeFiles } from "./agent-home.js";
 import { AgentProcess } from "./agent-process.js";
 import { type AgentBounds, AgentWatch } from "./agent-watch.js";
 import type { EngineState } from "./engine-state.js";
@@ -47,15 +50,29 @@ async function follow(
 ): Promise<AgentOutcome> {
   const { nodeId, parentId } = job;
   const ids = { nodeId, ...(parentId !== undefined && { parentId }) };
-  const reader = driver.reader();
+  let process: AgentProcess | undefined;
+  const request = await requestOf(state, job, bounds);
+  const before = request.sessionId === undefined ? undefined : state.sessions.get(request.sessionId);
+  const dialog = driver.dialog?.(request, await hostOf(state, job, (line) => process?.send(line)));
+  const reader = dialog ?? driver.reader(before);
   const pipe = new OutputPipe(state, ids);
   const isText = driver.name === "command" && job.task.output !== "events";
   let stderr = "";
-  let process: AgentProcess | undefined;
-  const watch = new AgentWatch(driver.name, bounds, state, (grace) => process?.stop(grace));
+  const watch = new AgentWatch(driver.name, bounds, state, (grace) => {
+    dialog?.cancel();
+    process?.stop(grace);
+  });
+  const take = (signals: readonly AgentSignal[]): readonly AgentSignal[] => {
+    watch.take(signals);
+    if (dialog !== undefined && watch.verdict !== undefined) process?.leave();
+    return signals;
+  };
   try {
+    const command = driver.command(request);
+    await writeHomeFiles(state.sandbox, command.homeFiles, state.signal);
     process = await AgentProcess.start(state.sandbox, {
-      command: driver.command(await requestOf(state, job, bounds)),
+      command,
+      isDialog: dialog !== undefined,
       env: await environmentOf(state, { env: job.env, secrets: [...job.secrets, ...driver.secrets.flat()] }),
       ...(job.cwd !== undefined && { cwd: job.cwd }),
       onStdout: (chunk) => pipe.write(isText ? "stdout" : "transcript", chunk),
@@ -64,18 +81,30 @@ async function follow(
         await pipe.write("stderr", chunk);
       },
       onLine: async (line) => {
-        const signals = reader.line(line);
-        watch.take(signals);
-        for (const signal of signals) await emitSignal(state, ids, signal, watch);
+        for (const signal of withUsage(take(reader.line(line)), watch)) await emitSignal(state, ids, signal, watch);
       },
+      ...(dialog !== undefined && { onOverlong: () => void take(dialog.overlong()) }),
     });
+    dialog?.start();
     if (watch.cause !== undefined) process.stop();
     const exit = await process.ended;
     await pipe.end();
     return await conclude(state, job, driver, watch, reader, { ...exit, stderr });
   } finally {
     watch.end();
+    await dialog?.close();
   }
+}
+
+/** What an agent that is talked with may use: no secret that it could pass on to what it starts. */
+async function hostOf(state: EngineState, { cwd, env }: AgentJob, send: (line: string) => void): Promise<AgentHost> {
+  const { sandbox } = state;
+  return {
+    sandbox,
+    cwd: posix.resolve(sandbox.workDir, cwd ?? "."),
+    env: await environmentOf(state, { env, secrets: [] }),
+    send,
+  };
 }
 
 /** Says what became of an agent that ended, and adds what it used to the run. */
@@ -153,14 +182,35 @@ function spentLimit({ costUsd, turns }: AgentBounds, state: EngineState, nodeId:
   return { limit: "turns", nodeId, allowed: state.limits.turns ?? 0, used: state.turns };
 }
 
-async function requestOf(state: EngineState, { task, more }: AgentJob, bounds: AgentBounds): Promise<AgentRequest> {
+async function requestOf(
+  state: EngineState,
+  { task, more, env, nodeId }: AgentJob,
+  bounds: AgentBounds,
+): Promise<AgentRequest> {
   const model = state.choice.model ?? task.model;
-  const sessionId = task.continue === undefined ? undefined : state.context.results[task.continue]?.agent?.sessionId;
+  const sessionId = await sessionOf(state, task, nodeId);
+  const { tools, args } = task;
   return {
     prompt: await renderText(state, task.prompt, more),
+    env: { ...state.sandboxEnv, ...(await environmentOf(state, { env, secrets: [] })) },
     ...(task.systemPrompt !== undefined && { systemPrompt: await renderText(state, task.systemPrompt, more) }),
-    ...defined({ model, tools: task.tools, sessionId, maxCostUsd: bounds.costUsd, maxTurns: bounds.turns }),
+    ...defined({ model, tools, args, sessionId, maxCostUsd: bounds.costUsd, maxTurns: bounds.turns }),
   };
+}
+
+/** The session that a task continues. One that is gone is not continued, and the report says so. */
+async function sessionOf(state: EngineState, task: AgentJob["task"], nodeId: string): Promise<string | undefined> {
+  if (task.continue === undefined) return undefined;
+  const sessionId = state.context.results[task.continue]?.agent?.sessionId;
+  if (sessionId === undefined || !state.lostSessions.has(task.continue)) return sessionId;
+  await state.warn(`${nodeId} starts a new session: that of ${task.continue} was not saved`, nodeId);
+  return undefined;
+}
+
+/** A turn that comes without a count is shown with the last one. */
+function withUsage(signals: readonly AgentSignal[], { usage = noTokens() }: AgentWatch): readonly AgentSignal[] {
+  const has = (type: AgentSignal["type"]): boolean => signals.some((signal) => signal.type === type);
+  return has("turn") && !has("usage") ? [{ type: "usage", usage }, ...signals] : signals;
 }
 
 async function emitSignal(

@@ -1,3 +1,4 @@
+import { isoTime } from "../../util/iso-time.js";
 import type { InstallStep } from "../install.js";
 import { setupNode } from "../nodes.js";
 import type { NodeReport } from "../types.js";
@@ -44,7 +45,7 @@ async function skip(state: EngineState, step: InstallStep): Promise<NodeReport> 
   const reason = `there is no ${run[0] ?? ""} in the sandbox to install what ${lockfile ?? ""} names`;
   await state.warn(`${id} is skipped: ${reason}`);
   await state.emit({ type: "node.skipped", nodeId: id, name: id, kind, reason });
-  const startedAt = new Date().toISOString();
+  const startedAt = isoTime();
   const nothing = { output: "", outputTruncated: false, durationMs: 0, attempt: 1 };
   return { id, name: id, kind, status: "skipped", reason, startedAt, ...nothing };
 }

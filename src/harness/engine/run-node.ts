@@ -1,5 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { networkHint, saysUnresolved } from "../../sandbox/host.js";
+import { isoTime } from "../../util/iso-time.js";
 import { evaluate, isTrue, parseExpression } from "../expression.js";
 import { kindOf, type NodeOutcome, type NodeRun, type StepOutcome, toOutcome } from "../nodes.js";
 import type { BlueprintNode, NodeAttempt, NodeReport, RetryPolicy, RunError } from "../types.js";
@@ -121,7 +122,7 @@ async function waitToRetry(
 }
 
 function blank({ id, name, kind }: Pick<NodeReport, "id" | "name" | "kind">): NodeReport {
-  const startedAt = new Date().toISOString();
+  const startedAt = isoTime();
   const nothing = { status: "success", output: "", outputTruncated: false, durationMs: 0 } as const;
   return { id, name, kind, ...nothing, attempt: 1, startedAt };
 }

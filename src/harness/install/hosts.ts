@@ -1,5 +1,5 @@
 import type { NetworkPolicy } from "../../../contracts/types.js";
-import { parseAllow } from "../../sandbox/host.js";
+import { parseAllow, parseRules } from "../../sandbox/host.js";
 
 const PORTS: Readonly<Record<string, number>> = { "https:": 443, "http:": 80, "ssh:": 22, "git:": 9418 };
 
@@ -34,7 +34,7 @@ export function toShortEntry(place: HostPort): string {
 /** Whether a network lets a host through already. */
 export function isCovered({ host, port, isPlain }: HostPort, network: NetworkPolicy): boolean {
   if (typeof network === "string") return network === "full";
-  const rules = parseAllow(network.allow);
+  const rules = parseRules(network, { isHostLoopbackKnown: true });
   return rules.isAllowed(host, port) && (!isPlain || rules.isPlain(host, port));
 }
 

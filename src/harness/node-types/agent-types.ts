@@ -1,4 +1,5 @@
-import type { AgentFailure, TokenUsage } from "./report-types.js";
+import type { Sandbox } from "../../sandbox/types.js";
+import type { AgentFailure, SessionTotals, TokenUsage } from "./report-types.js";
 
 /** What a driver needs to know to write the command line of its agent. */
 export interface AgentRequest {
@@ -12,6 +13,10 @@ export interface AgentRequest {
   /** What is left to spend. Handed to the agent's own flag where it has one; the harness watches too. */
   readonly maxCostUsd?: number;
   readonly maxTurns?: number;
+  /** The variables that it gets, without its secrets. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** More arguments of its program, in the words of its own CLI. */
+  readonly args?: readonly string[];
 }
 
 /** The command that a driver wants to be run. The prompt goes by stdin: no limit of length, and nobody sees it in `ps`. */
@@ -19,6 +24,8 @@ export interface AgentCommand {
   readonly argv: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin: string;
+  /** Files that it needs, by their path below HOME. They take the place of what is there. */
+  readonly homeFiles?: Readonly<Record<string, string>>;
 }
 
 /** Something that an agent said about its work while it ran. */
@@ -28,8 +35,15 @@ export type AgentSignal =
   | { readonly type: "tool_call"; readonly tool: string; readonly summary: string }
   | { readonly type: "tool_result"; readonly tool?: string; readonly isError: boolean }
   | { readonly type: "turn" }
-  /** All that was used so far, not since the last time. */
-  | { readonly type: "usage"; readonly usage: TokenUsage; readonly costUsd?: number }
+  /** All that this run of the agent has used so far. `session` has all of its session, where the agent counts that. */
+  | {
+      readonly type: "usage";
+      readonly usage: TokenUsage;
+      readonly costUsd?: number;
+      readonly session?: SessionTotals;
+    }
+  /** It works, and says nothing that is worth an event. */
+  | { readonly type: "alive" }
   /** The result: after it the agent has a short time to end, and is then killed. */
   | { readonly type: "result"; readonly result: AgentVerdict };
 
@@ -53,6 +67,39 @@ export interface AgentReader {
   end(exit: { exitCode: number; signal?: string; stderr: string }): AgentVerdict;
 }
 
+/** Where the value of an agent's variable goes. */
+export interface AgentKey {
+  readonly host: string;
+  readonly header: string;
+  /** What the agent expects its value to start with. */
+  readonly prefix?: string;
+  /** The variable that names another address, which then takes the place of `host`. */
+  readonly baseUrl?: string;
+}
+
+/** What a driver has that talks with its agent: the agent's stdin, and the sandbox around it. */
+export interface AgentHost {
+  readonly sandbox: Pick<Sandbox, "workDir" | "readFile" | "stat" | "writeFile" | "spawn">;
+  /** The absolute directory in which the agent runs. */
+  readonly cwd: string;
+  /** The variables of the node, without its secrets. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Writes a line to the agent. An agent that doesn't read what it is sent is killed. */
+  send(line: string): void;
+}
+
+/** A conversation with one run of an agent, for protocols with more than a prompt and an answer. */
+export interface AgentDialog extends AgentReader {
+  /** Called once when the agent runs. */
+  start(): void;
+  /** Called instead of `line` when a line was too long to be read. */
+  overlong(): readonly AgentSignal[];
+  /** Asks the agent to stop; it is killed soon after. */
+  cancel(): void;
+  /** Called once when the agent has ended: ends what was started for it in the sandbox. */
+  close(): Promise<void>;
+}
+
 /** One coding agent: how it is called, and how its output is read. Pure; the harness runs the process. */
 export interface AgentDriver {
   readonly name: string;
@@ -62,6 +109,8 @@ export interface AgentDriver {
   readonly network: readonly string[];
   /** Variables that it needs; of each group one is enough. */
   readonly secrets: readonly (readonly string[])[];
+  /** Where their values go. Those of which this is known stay outside of the sandbox where the backend can keep them there. */
+  readonly keys?: Readonly<Record<string, AgentKey>>;
   /** What its CLI has no way to do; asking for it is refused before the run. */
   readonly cannot?: readonly ("tools" | "continue")[];
   /** Prints the version; run in the sandbox before the first node. Absent: presence is not checked. */
@@ -70,6 +119,13 @@ export interface AgentDriver {
   readonly minVersion?: string;
   /** How to bring the program into a sandbox, for the message when it is missing. */
   readonly installHint: string;
+  /** The versions that the tests run, the oldest first. An older one gives a warning; a newer one may work as well. */
+  readonly tried?: readonly string[];
+  /** Folders below HOME that have its sessions: they are saved with the checkpoints of a run. */
+  readonly sessionFolders?: readonly string[];
   command(request: AgentRequest): AgentCommand;
-  reader(): AgentReader;
+  /** `before` is what the session that it continues had used, as far as that is known. */
+  reader(before?: SessionTotals): AgentReader;
+  /** For an agent that is talked with while it runs; in place of `reader`. The stdin of its command is then not used. */
+  dialog?(request: AgentRequest, host: AgentHost): AgentDialog;
 }

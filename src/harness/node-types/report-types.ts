@@ -26,6 +26,12 @@ export interface TokenUsage {
   cacheWrite: number;
 }
 
+/** What a session has used in all runs of its agent, as the agent counts it. */
+export interface SessionTotals {
+  usage: TokenUsage;
+  costUsd?: number;
+}
+
 /** A failure as data. */
 export interface RunError {
   /** A code of `SandboxError`, a cause of an agent's failure, or `command_failed`, `timed_out`, `gate_failed`, `node_threw`. */
@@ -46,6 +52,8 @@ export interface AgentReport {
   usage?: TokenUsage;
   /** Null when the agent does not say. */
   costUsd: number | null;
+  /** Of all nodes that continued the same session, where the agent counts that. */
+  session?: SessionTotals;
   terminalReason?: string;
   failure?: AgentFailure;
 }
@@ -144,6 +152,16 @@ export interface RunCost {
   unpriced: string[];
 }
 
+/** How a secret got to the commands of a run. */
+export interface SecretReport {
+  name: string;
+  /** `outside`: commands had a placeholder, and the value went to its hosts only. `inside`: commands could read it. */
+  kept: "outside" | "inside";
+  hosts?: string[];
+  /** Why it went inside. */
+  why?: string;
+}
+
 /** What became of the push. None of these is an exception. */
 export type PushState =
   | "not_requested"
@@ -206,6 +224,8 @@ export interface RunReport {
   pushResult?: PushResult;
   changes?: ChangeSummary;
   sandbox?: { type: string; id: string; image?: string; kept: boolean };
+  /** Absent: the run needed none. */
+  secrets?: SecretReport[];
   error?: RunError;
   warnings: string[];
   version: string;

@@ -1,3 +1,4 @@
+import type { NetworkRule } from "../../../contracts/types.js";
 import { defined } from "../../util/defined.js";
 import type { Fields } from "../../util/schema.js";
 import * as is from "../../util/schema.js";
@@ -8,9 +9,9 @@ import { type NodeText, textAt } from "./node-text.js";
 
 /** How an agent is asked. */
 export interface AgentTask {
-  /** `claude-code`, `codex`, `pi`, `command`, or, in code, a driver. */
+  /** The name of an agent, such as `claude-code`; `acp` or `command` for a program of your own; or, in code, a driver. */
   readonly agent: string | AgentDriver;
-  /** The program of a custom agent (`agent: command`), which reads the prompt from stdin. */
+  /** The program of `agent: command`, which reads the prompt from stdin, or of `agent: acp`, which speaks that protocol. */
   readonly command?: readonly string[];
   /** How the output of a custom agent is read. Default `text`. */
   readonly output?: "text" | "events";
@@ -18,9 +19,11 @@ export interface AgentTask {
   readonly systemPrompt?: Text;
   readonly model?: string;
   readonly tools?: readonly string[];
+  /** More arguments of the agent's program, in the words of its own CLI. */
+  readonly args?: readonly string[];
   /** Continue the session of this node. */
   readonly continue?: string;
-  readonly network: { readonly allow: readonly string[] };
+  readonly network: { readonly allow: readonly (string | NetworkRule)[] };
   readonly limits: Partial<RunLimits>;
 }
 
@@ -35,14 +38,19 @@ export interface AgentTaskSpec extends Partial<Omit<AgentTask, "prompt" | "netwo
 
 /** The fields of an agent's task. */
 export const TASK_FIELDS: Fields<Written<AgentTaskSpec>> = {
-  agent: is.noted(fields.name, { description: "claude-code, codex, pi, or command for a program of your own." }),
-  command: is.noted(fields.argv, { description: "The program of agent: command. It reads the prompt from stdin." }),
+  agent: is.noted(fields.name, {
+    description: "claude-code, codex, copilot, gemini-cli, opencode, pi, or acp or command for a program of your own.",
+  }),
+  command: is.noted(fields.argv, {
+    description: "The program of agent: command, which reads the prompt from stdin, or of agent: acp.",
+  }),
   output: is.noted(is.oneOf("text", "events"), { description: "How the output of agent: command is read." }),
   prompt: is.required(fields.text),
   systemPrompt: fields.text,
   model: fields.name,
   tools: is.noted(fields.texts, { description: "What the agent may use, in the words of its own CLI." }),
   allowedTools: fields.texts,
+  args: is.noted(fields.texts, { description: "More arguments of the agent's program, in the words of its own CLI." }),
   continue: is.noted(fields.id, { description: "Continue the session of this node." }),
   network: is.object({ allow: is.noted(fields.hosts, { description: "Hosts beside those that the agent needs." }) }),
   limits: fields.limits,
@@ -50,25 +58,35 @@ export const TASK_FIELDS: Fields<Written<AgentTaskSpec>> = {
 
 /** The ones that only say what happens in the sandbox. */
 export const HARMLESS_TASK_FIELDS: readonly string[] = [
-  ...["command", "output", "prompt", "systemPrompt", "model", "tools", "continue"],
+  ...["command", "output", "prompt", "systemPrompt", "model", "tools", "args", "continue"],
   ...Object.keys(fields.limits.properties ?? {}).map((field) => `limits.${field}`),
 ];
 
 /** The ones that reach the host. An agent gets its key and its service; a program of the blueprint gets neither. */
 export const REACHING_TASK_FIELDS: Readonly<Record<"agent" | "network.allow", HostWish>> = {
-  agent: (value) => (value === "command" ? undefined : `the key and the network of the agent ${value}`),
+  agent: (value) => (isOfCommand(value) ? undefined : `the key and the network of the agent ${value}`),
   "network.allow": wishForHosts,
 };
+
+/** Whether the blueprint names the program of an agent. */
+function isOfCommand(agent: unknown): agent is "command" | "acp" {
+  return agent === "command" || agent === "acp";
+}
 
 /** Fills in the defaults of a task. */
 export function toTask(spec: AgentTaskSpec, place: FieldPath, report: ReportFault): AgentTask {
   const { agent = "claude-code", command, output } = spec;
-  if (agent === "command" && command === undefined) {
-    report({ place, message: "agent: command needs the program in command, for example [node, agent.mjs]" });
+  if (isOfCommand(agent) && command === undefined) {
+    report({ place, message: `agent: ${agent} needs the program in command, for example [node, agent.mjs]` });
   }
-  if (agent !== "command" && (command !== undefined || output !== undefined)) {
-    const field = command === undefined ? "output" : "command";
-    report({ place: [...place, field], message: `${field} is for agent: command only` });
+  if (!isOfCommand(agent) && command !== undefined) {
+    report({ place: [...place, "command"], message: "command is for agent: command and agent: acp only" });
+  }
+  if (agent !== "command" && output !== undefined) {
+    report({ place: [...place, "output"], message: "output is for agent: command only" });
+  }
+  if (isOfCommand(agent) && spec.args !== undefined) {
+    report({ place: [...place, "args"], message: "put them into command: args is for agents that are built in" });
   }
   if (spec.tools !== undefined && spec.allowedTools !== undefined) {
     report({ place: [...place, "allowedTools"], message: "is another name of tools; give one of them" });
@@ -84,6 +102,7 @@ export function toTask(spec: AgentTaskSpec, place: FieldPath, report: ReportFaul
       systemPrompt: spec.systemPrompt,
       model: spec.model,
       tools: spec.tools ?? spec.allowedTools,
+      args: spec.args,
       continue: spec.continue,
     }),
   };

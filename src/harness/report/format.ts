@@ -1,4 +1,4 @@
-import type { ChangeSummary, RunCost } from "../types.js";
+import type { ChangeSummary, RunCost, SecretReport } from "../types.js";
 
 /** A time as a person says it: `340ms`, `14s`, `3m41s`, `1h02m`. */
 export function formatDuration(ms: number): string {
@@ -32,4 +32,16 @@ export function formatChanges(changes: Pick<ChangeSummary, "files" | "insertions
 export function formatTokens(count: number): string {
   if (count < 1000) return String(count);
   return count < 1_000_000 ? `${Math.round(count / 1000)}k` : `${(count / 1_000_000).toFixed(1)}M`;
+}
+
+/** Formats how the secrets of a run got to its commands; undefined if it had none. */
+export function formatSecrets(secrets: readonly SecretReport[] = []): string | undefined {
+  if (secrets.length === 0) return undefined;
+  return secrets
+    .map(({ name, kept, hosts = [], why }) =>
+      kept === "outside"
+        ? `${name}: never inside, only for ${hosts.join(", ")}`
+        : `${name}: inside${why ? ` (${why})` : ""}`,
+    )
+    .join("; ");
 }

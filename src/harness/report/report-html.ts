@@ -1,5 +1,5 @@
 import type { CheckResult, NodeReport, RunReport } from "../types.js";
-import { formatChanges, formatCost, formatDuration, formatRunCost, formatTokens } from "./format.js";
+import { formatChanges, formatCost, formatDuration, formatRunCost, formatSecrets, formatTokens } from "./format.js";
 import { html, type Markup } from "./html.js";
 import { diffMarkup } from "./report-diff.js";
 import { nextCommands } from "./report-markdown.js";
@@ -46,6 +46,7 @@ function factsMarkup(report: RunReport): Markup {
     ["Base", baseCommit?.slice(0, 12)],
     ["Tree", report.tree?.slice(0, 12)],
     ["Cost", formatRunCost(report.cost)],
+    ["Secrets", formatSecrets(report.secrets)],
     ["Tokens", tokens > 0 ? formatTokens(tokens) : undefined],
     ["Changes", report.changes && formatChanges(report.changes)],
     ["Pull request", url && /^https?:\/\//.test(url) ? html`<a href="${url}" rel="noreferrer">${url}</a>` : undefined],

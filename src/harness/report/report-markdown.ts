@@ -1,6 +1,6 @@
 import { toInertLine } from "../../util/inert-text.js";
 import type { NodeReport, RunError, RunReport } from "../types.js";
-import { formatChanges, formatDuration, formatRunCost } from "./format.js";
+import { formatChanges, formatDuration, formatRunCost, formatSecrets } from "./format.js";
 import { codeBlock, inlineCode, markdownTable } from "./markdown.js";
 
 const LONGEST_OUTPUT = 4_000;
@@ -56,6 +56,7 @@ function facts(report: RunReport): string {
     ["Base", baseCommit && inlineCode(baseCommit)],
     ["Took", formatDuration(report.totalDurationMs)],
     ["Cost", formatRunCost(cost)],
+    ["Secrets", formatSecrets(report.secrets)],
     ["Changes", changes && formatChanges(changes)],
     ["Pull request", pushResult?.prUrl && toInertLine(pushResult.prUrl)],
     ["Push", pushResult?.error && inlineCode(pushResult.error)],

@@ -12,6 +12,7 @@ import type {
   PushResult,
   RunError,
   RunReport,
+  SecretReport,
   TokenUsage,
 } from "../node-types.js";
 import { KINDS } from "../nodes.js";
@@ -44,6 +45,9 @@ const agent: Schema<AgentReport> = is.reference("agent", () =>
     turns: integer,
     usage,
     costUsd: is.required(is.noted(price, { description: "Null when the agent does not say." })),
+    session: is.noted(is.object({ usage: is.required(usage), costUsd: number }), {
+      description: "Of all nodes that continued the same session, where the agent counts that.",
+    }),
     terminalReason: text,
     failure: is.oneOf(
       "rate_limit",
@@ -170,6 +174,14 @@ export const reportSchema: Schema<RunReport> = is.object(
     pushResult: push,
     changes,
     sandbox: is.object({ type: is.required(text), id: is.required(text), image: text, kept: is.required(is.flag) }),
+    secrets: is.list(
+      is.object<SecretReport>({
+        name: is.required(text),
+        kept: is.required(is.oneOf("outside", "inside")),
+        hosts: is.list(text),
+        why: text,
+      }),
+    ),
     error,
     warnings: is.required(texts),
     version: is.required(text),

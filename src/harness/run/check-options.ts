@@ -1,6 +1,5 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import type { NetworkPolicy } from "../../../contracts/types.js";
-import { parseAllow } from "../../sandbox/host.js";
+import { networkSchema } from "../../sandbox/host.js";
 import { assertBranchName } from "../../util/branch-name.js";
 import * as is from "../../util/schema.js";
 import { check, invalidArgument, type Schema } from "../../util/schema.js";
@@ -30,12 +29,7 @@ const inputs = is.custom<NonNullable<HarnessOptions["inputs"]>>((value, name) =>
     throw invalidArgument(`${name}.${key}`, "a string, a number or a boolean", input);
   }
 });
-const network = is.custom<NetworkPolicy>((value, name) => {
-  if (value === "none" || value === "full") return;
-  const { allow } = (value ?? {}) as { allow?: unknown };
-  if (!Array.isArray(allow)) throw invalidArgument(name, '"none", "full" or { allow: [...] }', value);
-  parseAllow(allow as string[], `${name}.allow`);
-});
+const network = networkSchema({ expected: '"none", "full" or { allow: [...] }', least: 0, isHostLoopbackKnown: true });
 const branch = is.custom<string>((value) => assertBranchName(value));
 
 const harnessOptions: Schema<HarnessOptions> = is.object({

@@ -1,4 +1,6 @@
+import { toSandboxError } from "../../../contracts/errors.js";
 import type { Sandbox } from "../../sandbox/types.js";
+import { isoTime } from "../../util/iso-time.js";
 import {
   type Checkpoint,
   isOnThisMachine,
@@ -6,8 +8,10 @@ import {
   type RunRecorder,
   saveCheckpoint,
   savePatch,
+  saveSessions,
 } from "../store.js";
 import type { NodeReport, RunContext } from "../types.js";
+import { hasSession, packSessions } from "./agent-sessions.js";
 import { stampOfFiles } from "./file-stamp.js";
 
 /**
@@ -25,15 +29,22 @@ export class Checkpointer {
   /** Whether snapshots are commits in a repository of this machine. Undefined: there was none yet. */
   #isHere: boolean | undefined;
   #isFresh = false;
+  readonly #sessionFolders: readonly string[];
 
   constructor(
-    { directory, recorder, snapshotId }: { directory: RunDirectory; recorder: RunRecorder; snapshotId?: string },
+    {
+      directory,
+      recorder,
+      snapshotId,
+      sessionFolders = [],
+    }: { directory: RunDirectory; recorder: RunRecorder; snapshotId?: string; sessionFolders?: readonly string[] },
     sandbox: Sandbox,
     context: RunContext,
   ) {
     this.#directory = directory;
     this.#recorder = recorder;
     this.#snapshotId = snapshotId;
+    this.#sessionFolders = sessionFolders;
     this.#sandbox = sandbox;
     this.#context = context;
   }
@@ -63,13 +74,23 @@ export class Checkpointer {
     this.#isFresh = false;
     if (node.status !== "success" && node.tolerated !== true) return;
     if (this.#canSave) await this.#saveFiles();
+    if (hasSession(node) && this.#sessionFolders.length > 0) await this.#saveSessions(node.id, index);
     await this.#write(node.id, index, { ...this.#context.results, [node.id]: node }, this.#isFresh);
+  }
+
+  /** Without them, a node that continues one starts a new session after a resume, and says so. */
+  async #saveSessions(nodeId: string, index: number): Promise<void> {
+    try {
+      await saveSessions(this.#directory, { nodeId, index }, await packSessions(this.#sandbox, this.#sessionFolders));
+    } catch (error) {
+      await this.#recorder.warn(`a resumed run starts new sessions: ${toSandboxError(error).message}`);
+    }
   }
 
   async #write(nodeId: string, index: number, results: Checkpoint["results"], hasNewFiles: boolean): Promise<void> {
     const snapshotId = this.#snapshotId;
     const saved = { nodeId, ...(snapshotId !== undefined && { snapshotId }) };
-    const savedAt = new Date().toISOString();
+    const savedAt = isoTime();
     const checkpoint: Checkpoint = { version: 1, index, ...saved, isSaved: this.#canSave, results, savedAt };
     await saveCheckpoint(this.#directory, checkpoint, hasNewFiles);
     await this.#recorder.record({ type: "checkpoint.saved", ...saved });

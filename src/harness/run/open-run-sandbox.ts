@@ -3,6 +3,7 @@ import type { SandboxEvent } from "../../../contracts/types.js";
 import { resolveCommit } from "../../sandbox/host.js";
 import type { Sandbox } from "../../sandbox/types.js";
 import { type OpenOptions, openSandbox } from "../../sandbox.js";
+import { isoTime } from "../../util/iso-time.js";
 import type { RunPlan } from "../store.js";
 import { createBranchAt } from "../store.js";
 import { copyPaths } from "./copy-paths.js";
@@ -81,7 +82,7 @@ async function withCopies(
   const { id: sandboxId, backend } = sandbox;
   try {
     await copyPaths(sandbox, copies, repo, (message) => {
-      onEvent({ type: "warning", sandboxId, backend, message, time: new Date().toISOString() });
+      onEvent({ type: "warning", sandboxId, backend, message, time: isoTime() });
     });
   } catch (error) {
     await sandbox.teardown();

@@ -108,8 +108,8 @@ async function reviewedFiles(
     });
   }
   const isGone = await livesInSandbox(end.snapshotId);
-  // Only git runs in it, and an allow list might exclude that.
-  const { allow: _, ...options } = plan.sandbox;
+  // Only git runs in it: an allow list might exclude that, and it needs no secret.
+  const { allow: _, secrets: _secrets, ...options } = plan.sandbox;
   const sandbox = await openSandbox({
     ...always,
     ...options,

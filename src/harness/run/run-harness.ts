@@ -1,9 +1,11 @@
 import { resolve } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
-import type { NetworkPolicy } from "../../../contracts/types.js";
+import type { NetworkPolicy, NetworkRules } from "../../../contracts/types.js";
+import { entryText, mergeEntries } from "../../sandbox/host.js";
 import type { SandboxOptions } from "../../sandbox/types.js";
 import { assertBackend, chooseBackend, withPreferredWorkDir } from "../../sandbox.js";
 import { defined } from "../../util/defined.js";
+import { isoTime } from "../../util/iso-time.js";
 import { ownVersion } from "../../util/own-version.js";
 import { assertAgent } from "../agents.js";
 import { sandboxOptionsIn } from "../backend-facts.js";
@@ -29,6 +31,7 @@ import { blueprintOf } from "./blueprint-of.js";
 import { checkHarnessOptions } from "./check-options.js";
 import { checkCopies } from "./copy-paths.js";
 import { decideInstall } from "./decide-install.js";
+import { decideSecrets } from "./decide-secrets.js";
 import { resolveInputs } from "./inputs.js";
 import { runSession } from "./run-session.js";
 import { readSpec, toSessionOptions } from "./session-options.js";
@@ -86,6 +89,7 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
   const needs = needsOf(blueprint, options);
   assertConfined(blueprint, [
     ...gainsOf(needs),
+    ...Object.keys(blueprint.sandbox.secrets ?? {}).map((name) => `the secret ${name}`),
     ...(options.sandbox?.isolation === "none" ? ["all of this machine: there is no isolation"] : []),
   ]);
   const secrets = resolveSecrets(needs, options.secretSource ?? process.env);
@@ -94,12 +98,14 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
   const given = sandboxOptionsIn(options);
   const network = networkOf(needs.network, options);
   const ofBlueprint = sandboxOptionsOf(blueprint, { network });
+  const kept = await decideSecrets(blueprint, options, { needs, values: secrets, network, backend });
   const limitsOfSandbox = { ...options.sandboxDefaults?.limits, ...ofBlueprint.limits, ...given.limits };
   const wanted: SandboxOptions = {
     ...options.sandboxDefaults,
     ...ofBlueprint,
     ...given,
     ...(Object.keys(limitsOfSandbox).length > 0 && { limits: limitsOfSandbox }),
+    ...(Object.keys(kept.rules).length > 0 && { secrets: kept.rules }),
     env: { ...blueprint.sandbox.env, ...options.env, ...options.sandbox?.env },
     ...defined({ githubToken }),
   };
@@ -118,7 +124,7 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
   const plan: RunPlan = {
     version: 1,
     runId,
-    createdAt: new Date().toISOString(),
+    createdAt: isoTime(),
     gloveboxVersion: ownVersion(),
     nodeVersion: process.version,
     backend,
@@ -133,6 +139,7 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
     keep: options.keep ?? "failed",
     sandbox: (await splitOptions(sandbox)).written,
     ...(again.length > 0 && { again }),
+    ...(kept.reports.length > 0 && { secrets: kept.reports }),
     ...(install.steps.length > 0 && { installs: install.steps }),
     ...(copies.length > 0 && { copies }),
     blueprint: keptBlueprint(blueprint),
@@ -164,7 +171,9 @@ function networkOf(needed: NetworkPolicy, { network, sandbox }: HarnessOptions):
     });
   }
   if (typeof network === "string" || needed === "full") return typeof network === "string" ? network : needed;
-  return { allow: [...new Set([...(needed === "none" ? [] : needed.allow), ...network.allow])].sort() };
+  const { allow, deny = [] }: NetworkRules = needed === "none" ? { allow: [] } : needed;
+  const denied = mergeEntries(deny, network.deny ?? []);
+  return { ...network, allow: mergeEntries(allow, network.allow), ...(denied.length > 0 && { deny: denied }) };
 }
 
 /** A path means the same file when the run is resumed in another directory. */
@@ -180,7 +189,7 @@ function gainsOf({ network, secrets }: BlueprintNeeds): string[] {
       ? []
       : network === "full"
         ? ["the whole network"]
-        : network.allow.map((host) => `the host ${host}`)),
+        : network.allow.map((entry) => `the host ${entryText(entry)}`)),
   ];
 }
 

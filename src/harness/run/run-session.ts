@@ -3,8 +3,10 @@ import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
 import type { Sandbox } from "../../sandbox/types.js";
 import { deleteSnapshot } from "../../sandbox.js";
 import { defined } from "../../util/defined.js";
+import { isoTime } from "../../util/iso-time.js";
 import { redact, registerSecret } from "../../util/sanitize.js";
 import { runBlueprint } from "../engine.js";
+import { type AgentNeed, needsOf } from "../needs.js";
 import { reportHtml, reportMarkdown } from "../report.js";
 import {
   claimRun,
@@ -12,6 +14,7 @@ import {
   forgetCheckpoints,
   forgetEndState,
   RunRecorder,
+  readSessions,
   releaseRun,
   snapshotsOf,
   watchStopRequest,
@@ -19,6 +22,7 @@ import {
   writePublic,
 } from "../store.js";
 import type { RunContext, RunError, RunOutcome, RunReport, RunStatus } from "../types.js";
+import { sessionFoldersOf, unpackSessions } from "./agent-sessions.js";
 import { Checkpointer } from "./checkpointer.js";
 import { collectWork, exitCodeOf, finalStatus, isLeft, leaveSandbox, pushRun } from "./finish-run.js";
 import { openRunSandbox } from "./open-run-sandbox.js";
@@ -153,7 +157,14 @@ async function runNodes(
   const context = contextOf(opts, sandbox);
   const startAt = resume === undefined ? plan.from : (resume.startAt ?? null);
   const { snapshotId } = resume ?? {};
-  const checkpointer = new Checkpointer({ directory, recorder, ...(snapshotId && { snapshotId }) }, sandbox, context);
+  const { agents } = needsOf(opts.blueprint, { ...defined({ agents: opts.agents }), ...plan });
+  const sessionFolders = sessionFoldersOf(agents);
+  const checkpointer = new Checkpointer(
+    { directory, recorder, sessionFolders, ...(snapshotId && { snapshotId }) },
+    sandbox,
+    context,
+  );
+  const lostSessions = resume === undefined ? [] : await bringSessions(opts, resume, sandbox, agents);
   // Without a look in time, the files are saved as if they had changed.
   if (resume === undefined) await clock.bounded("saving", () => checkpointer.start()).catch(() => undefined);
   else await startAgain(opts, checkpointer, resume);
@@ -168,10 +179,27 @@ async function runNodes(
     onEvent: (event) => recorder.record(event),
     onOutput: (output) => recorder.recordOutput(output),
     checkpoint: (at) => checkpointer.save(at),
-    ...defined({ limits, agents: opts.agents, agent, model, startAt, until, installs, network }),
+    ...defined({ limits, agents: opts.agents, agent, model, startAt, until, installs, network, lostSessions }),
   });
   return { outcome, saved: checkpointer.fresh };
 }
+
+/** Brings the agents' sessions back that an earlier session saved; names the nodes whose session is gone. */
+async function bringSessions(
+  { directory, blueprint: { nodes } }: SessionOptions,
+  { startAt, results }: ResumePoint,
+  sandbox: Sandbox,
+  agents: readonly AgentNeed[],
+): Promise<string[]> {
+  const first = startAt === undefined ? nodes.length : nodes.findIndex(({ id }) => id === startAt);
+  const archive = await readSessions(directory, first);
+  const isBack = archive !== undefined && (await unpackSessions(sandbox, archive).then(succeed, fail));
+  const saved = agents.filter(({ driver }) => isBack && driver.sessionFolders !== undefined);
+  return Object.keys(results).filter((id) => !saved.some(({ nodeId }) => nodeId === id));
+}
+
+const succeed = (): boolean => true;
+const fail = (): boolean => false;
 
 /** Removes what an earlier session saved of the nodes that run again. */
 async function startAgain(
@@ -209,12 +237,13 @@ function firstReport({ plan, resume }: SessionOptions): RunReport {
     status: "running",
     exitCode: 0,
     nodes: Object.values(resume?.results ?? {}),
-    startedAt: new Date().toISOString(),
+    startedAt: isoTime(),
     totalDurationMs: 0,
     tokenUsage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
     cost: { usd: null, unpriced: [] },
     limitsHit: [],
     ...{ push, branch, ...defined({ base, baseCommit }) },
+    ...(plan.secrets && { secrets: [...plan.secrets] }),
     warnings: [],
     version: plan.gloveboxVersion,
   };
@@ -250,7 +279,7 @@ async function conclude(opts: SessionOptions, recorder: RunRecorder, took: numbe
   const { directory } = opts;
   const { report } = recorder;
   if (report.status === "running") setStatus(opts, report, "error");
-  report.finishedAt = new Date().toISOString();
+  report.finishedAt = isoTime();
   report.totalDurationMs = Math.round(took);
   const { exitCode, totalDurationMs, error } = report;
   const status = report.status as RunStatus;

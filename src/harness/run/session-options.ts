@@ -60,9 +60,12 @@ export function toSessionOptions(
   }: Pick<HarnessOptions, "reporter" | "agents" | "githubToken" | "signal">,
   decided: Decided,
 ): SessionOptions {
-  const { secrets } = decided;
+  const { secrets, sandboxOptions } = decided;
+  const inside = Object.entries(secrets).filter(([name]) => !Object.hasOwn(sandboxOptions.secrets ?? {}, name));
   return {
     ...decided,
+    // Of the others, the sandbox has a placeholder.
+    secrets: Object.fromEntries(inside),
     host: gitHubHost(process.env),
     reporters: [reporter].flat(),
     githubToken,

@@ -1,3 +1,5 @@
+import type { NetworkRule } from "../../../contracts/types.js";
+import { networkRule } from "../../sandbox/host.js";
 import type { Schema } from "../../util/schema.js";
 import * as is from "../../util/schema.js";
 import type { Duration, LimitsSpec } from "../node-types.js";
@@ -13,7 +15,9 @@ export const argv: Schema<readonly string[]> = is.noted(texts, {
   minItems: 1,
   description: "Program and arguments. No shell sees them; templates become part of one argument.",
 });
-export const hosts: Schema<readonly string[]> = is.list(name);
+export const hosts: Schema<readonly (string | NetworkRule)[]> = is.list(
+  is.union("the name of a host or a rule", name, networkRule),
+);
 export const duration: Schema<Duration> = is.scalar(["string", "integer"], {
   pattern: is.DURATION_PATTERN,
   minimum: 1,

@@ -32,6 +32,31 @@ export async function saveCheckpoint(
   await rename(`${path}.tmp`, path);
 }
 
+/** Writes down the archive of the agents' sessions as they were after a node. */
+export async function saveSessions(
+  directory: RunDirectory,
+  at: Pick<Checkpoint, "index" | "nodeId">,
+  archive: Uint8Array,
+): Promise<void> {
+  const path = sessionsPathOf(directory, at);
+  await writeFile(`${path}.tmp`, archive, { mode: 0o600 });
+  await rename(`${path}.tmp`, path);
+}
+
+/** The archive of the agents' sessions that was written last before a place in the blueprint; undefined when there is none. */
+export async function readSessions(directory: RunDirectory, before: number): Promise<Uint8Array | undefined> {
+  const earlier = (await readCheckpoints(directory)).filter(({ index }) => index < before).reverse();
+  for (const checkpoint of earlier) {
+    const found = await readFile(sessionsPathOf(directory, checkpoint)).catch(() => undefined);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function sessionsPathOf(directory: RunDirectory, { index, nodeId }: Pick<Checkpoint, "index" | "nodeId">): string {
+  return directory.state("checkpoints", `${index + 1}-${nodeId}.sessions.tar`);
+}
+
 function pathOf(directory: RunDirectory, { index, nodeId }: Pick<Checkpoint, "index" | "nodeId">): string {
   return directory.state("checkpoints", `${index + 1}-${nodeId}.json`);
 }
@@ -60,7 +85,9 @@ export function savedBefore(checkpoints: readonly Checkpoint[], index: number): 
 /** Removes the checkpoints after a place in the blueprint, so that a later session does not use them. */
 export async function forgetCheckpoints(directory: RunDirectory, from: number): Promise<void> {
   for (const checkpoint of await readCheckpoints(directory)) {
-    if (checkpoint.index >= from) await rm(pathOf(directory, checkpoint));
+    if (checkpoint.index < from) continue;
+    await rm(pathOf(directory, checkpoint));
+    await rm(sessionsPathOf(directory, checkpoint), { force: true });
   }
 }
 

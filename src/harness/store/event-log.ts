@@ -1,6 +1,7 @@
 import { closeSync, constants, ftruncateSync, readFileSync, writeSync } from "node:fs";
 import { SandboxError } from "../../../contracts/errors.js";
 import { type OpenDirectory, openIn, readIn } from "../../util/beneath.js";
+import { isoTime } from "../../util/iso-time.js";
 import { createRedactor, type Redactor } from "../../util/redact.js";
 import type { RunEvent, RunEventBody } from "../types.js";
 
@@ -28,7 +29,7 @@ export class EventLog {
   /** Numbers and dates an event, hides secrets in it, and has it written when it returns. */
   append(body: RunEventBody): RunEvent {
     const hidden = this.#redacted(body) as RunEventBody;
-    const event: RunEvent = { v: 1, seq: this.#seq + 1, ts: new Date().toISOString(), runId: this.#runId, ...hidden };
+    const event: RunEvent = { v: 1, seq: this.#seq + 1, ts: isoTime(), runId: this.#runId, ...hidden };
     const line = Buffer.from(`${JSON.stringify(event)}\n`);
     for (let at = 0; at < line.length; ) at += writeSync(this.#file, line, at);
     this.#seq += 1;

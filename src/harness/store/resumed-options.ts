@@ -27,9 +27,11 @@ export const ON_RESUME: Readonly<Record<Exclude<keyof Required<SandboxOptions>, 
   gitFilters: "written",
   gitAlternates: "written",
   network: "written",
+  secrets: "written",
   limits: "written",
   mounts: "written",
   publish: "written",
+  audit: "written",
   isolation: "written",
   allow: "written",
   operationTimeout: "written",
@@ -38,6 +40,7 @@ export const ON_RESUME: Readonly<Record<Exclude<keyof Required<SandboxOptions>, 
   env: "again",
   signal: "session",
   onEvent: "session",
+  onBlocked: "session",
   githubToken: "session",
   repo: "run",
   branch: "run",
@@ -50,7 +53,7 @@ export const ON_RESUME: Readonly<Record<Exclude<keyof Required<SandboxOptions>, 
 /** The options of a sandbox that are in the plan of a run; none of them can be a secret. */
 export type WrittenOptions = Omit<
   SandboxOptions,
-  "env" | "signal" | "onEvent" | "githubToken" | "repo" | "id" | "ifExists" | "keep"
+  "env" | "signal" | "onEvent" | "onBlocked" | "githubToken" | "repo" | "id" | "ifExists" | "keep"
 >;
 
 /** Splits options into what goes into the plan and the names of what has to be given again. */

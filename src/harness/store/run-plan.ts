@@ -5,7 +5,7 @@ import { readIn } from "../../util/beneath.js";
 import { type RedactOptions, redact } from "../../util/redact.js";
 import { codeHashOf } from "../blueprint.js";
 import type { InstallStep } from "../install.js";
-import type { Blueprint, HarnessOptions } from "../types.js";
+import type { Blueprint, HarnessOptions, SecretReport } from "../types.js";
 import type { WrittenOptions } from "./resumed-options.js";
 import { type RunDirectory, writeBoth } from "./run-directory.js";
 
@@ -38,6 +38,8 @@ export interface RunPlan
   readonly draft: boolean;
   readonly keep: NonNullable<HarnessOptions["keep"]>;
   readonly sandbox: WrittenOptions;
+  /** How its secrets get to the commands. */
+  readonly secrets?: readonly SecretReport[];
   /** What is installed before the first node. */
   readonly installs?: readonly InstallStep[];
   /** Paths of the working tree that are copied in. */

@@ -1,4 +1,4 @@
-import type { Limits, Mount } from "../../../contracts/types.js";
+import type { Limits, Mount, NetworkRule, SecretRule } from "../../../contracts/types.js";
 import type { LimitsSpec, RunLimits } from "../node-types.js";
 import type { BlueprintNode, NodeSpec } from "../nodes.js";
 
@@ -16,8 +16,11 @@ export interface BlueprintSandbox {
   readonly workspace?: "worktree" | "overlay" | "copy";
   /** Hosts beside those that agents need. `full`: all. */
   readonly network?: "none" | "full";
-  readonly allow: readonly string[];
+  readonly allow: readonly (string | NetworkRule)[];
+  readonly deny?: readonly (string | NetworkRule)[];
   readonly env: Readonly<Record<string, string>>;
+  /** Secrets that every node can use and none sees, by their variables. Their values are in the variables of this process. */
+  readonly secrets?: Readonly<Record<string, Omit<SecretRule, "from" | "force">>>;
   /** Programs to run before the first node, and before the agents are looked for. */
   readonly setup: readonly (readonly string[])[];
   /** False: nothing is installed. A program with its arguments: in place of what the lockfile asks for. Absent: found from the lockfile. */

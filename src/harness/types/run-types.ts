@@ -47,6 +47,8 @@ export interface EngineOptions extends AgentChoice {
   readonly installs?: readonly InstallStep[];
   /** Node to start with. Nodes before it have the result that the context has, or are skipped. Null: none is left. */
   readonly startAt?: string | null;
+  /** Nodes that the context has results of, whose agents' sessions are gone: what continues them starts a new one, with a warning. */
+  readonly lostSessions?: readonly string[];
   /** Node to stop after. */
   readonly until?: string;
   /** Called after each node that was run. A failure is a warning. */

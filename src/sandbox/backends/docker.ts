@@ -1,5 +1,6 @@
 import type { Backend, SandboxEntry, SnapshotRecord } from "../../../contracts/backend.js";
 import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
+import { type OpenSecrets, withSecrets } from "../egress.js";
 import { mirrorResources, planMirror } from "../git.js";
 import { openWith, otherPlace } from "../lifecycle.js";
 import type { Sandbox, SandboxOptions } from "../types.js";
@@ -37,27 +38,19 @@ export const docker: Backend = {
   runsHere: true,
   check: checkPossible,
   startsFromSnapshots: true,
-  async create(opts, entry) {
-    if (entry.snapshot !== undefined) return await createFromSnapshot(entry.snapshot, opts, entry);
-    const engine = engineOf(opts.docker);
-    const planned = opts.repo === undefined ? undefined : await planMirror(entry.id, { ...opts, repo: opts.repo });
-    const image = await imageFor(engine, opts, entry);
-    const kept: KeptPlan = {
-      engine: lastingChoice(opts.docker ?? {}, engine),
-      plan: planContainer(entry, image, opts),
-      network: opts.network ?? "none",
-      imageEnv: image.env,
-      layers: image.layers,
-      source: planned ? `repository:${planned.base.repository.gitDir}` : `image:${image.id}`,
-      ...(planned && { base: planned.base }),
-    };
-    return await new LiveSandbox(kept, opts, entry).create(planned?.resources);
-  },
+  create: (opts, entry) => withSecrets(opts, entry.signal, (secrets) => create(opts, entry, secrets)),
   async reopen(plan, opts, entry) {
     const kept = readKeptPlan(plan);
     checkMountsUnchanged(opts, kept.plan.mounts);
-    const container = await resumeContainer(engineOf(kept.engine), kept.plan, entry.signal);
-    return await new LiveSandbox(kept, opts, entry).attach(container);
+    return await withSecrets(opts, entry.signal, async (secrets) => {
+      const container = await resumeContainer(engineOf(kept.engine), kept.plan, entry.signal);
+      try {
+        return await new LiveSandbox(kept, opts, entry, secrets).attach(container);
+      } catch (error) {
+        await container.stop().catch(() => undefined);
+        throw error;
+      }
+    });
   },
   removeResource,
   removeSnapshot,
@@ -65,6 +58,27 @@ export const docker: Backend = {
   probe: probeDocker,
   conformance: { sharesNetwork: false },
 };
+
+async function create(
+  opts: SandboxOptions,
+  entry: SandboxEntry,
+  secrets: OpenSecrets | undefined,
+): Promise<DockerDriver> {
+  if (entry.snapshot !== undefined) return await createFromSnapshot(entry.snapshot, opts, entry, secrets);
+  const engine = engineOf(opts.docker);
+  const planned = opts.repo === undefined ? undefined : await planMirror(entry.id, { ...opts, repo: opts.repo });
+  const image = await imageFor(engine, opts, entry);
+  const kept: KeptPlan = {
+    engine: lastingChoice(opts.docker ?? {}, engine),
+    plan: planContainer(entry, image, opts),
+    network: opts.network ?? "none",
+    imageEnv: image.env,
+    layers: image.layers,
+    source: planned ? `repository:${planned.base.repository.gitDir}` : `image:${image.id}`,
+    ...(planned && { base: planned.base }),
+  };
+  return await new LiveSandbox(kept, opts, entry, secrets).create(planned?.resources);
+}
 
 /** Opens a sandbox in a container of its own. */
 export function createDockerSandbox(opts: SandboxOptions = {}): Promise<Sandbox> {
@@ -76,6 +90,7 @@ async function createFromSnapshot(
   record: SnapshotRecord,
   opts: SandboxOptions,
   entry: SandboxEntry,
+  secrets: OpenSecrets | undefined,
 ): Promise<DockerDriver> {
   const saved = record.details as SavedImage;
   const { workDir, user } = saved.kept.plan;
@@ -95,7 +110,7 @@ async function createFromSnapshot(
     layers: config.layers,
     ...(base && { base }),
   };
-  return await new LiveSandbox(kept, opts, entry).create(base && mirrorResources(base), true);
+  return await new LiveSandbox(kept, opts, entry, secrets).create(base && mirrorResources(base), true);
 }
 
 function planContainer(entry: SandboxEntry, image: ImageConfig, opts: SandboxOptions): ContainerPlan {

@@ -3,7 +3,15 @@ import { SandboxError } from "../../../contracts/errors.js";
 import type { Capabilities, Limits, NetworkPolicy } from "../../../contracts/types.js";
 import { failpoint } from "../../machine/failpoint.js";
 import { NO_REPOSITORY } from "../capabilities.js";
-import { type Egress, openEgressFor } from "../egress.js";
+import {
+  type Egress,
+  type EgressOptions,
+  type OpenSecrets,
+  openEgressFor,
+  superviseEgress,
+  trustFor,
+  withSecrets,
+} from "../egress.js";
 import {
   baseOfSnapshot,
   createOperations,
@@ -15,7 +23,7 @@ import {
   removeSnapshot,
   shownUrl,
 } from "../git.js";
-import { findBwrap, type RunningGuest, startJailedGuest, startPlainGuest } from "../jail.js";
+import { findBwrap, openLowPorts, type RunningGuest, startJailedGuest, startPlainGuest } from "../jail.js";
 import { openWith } from "../lifecycle.js";
 import type { Sandbox, SandboxOptions } from "../types.js";
 import { checkBaseDir, checkMounts, protectGit, resolveMounts } from "./local/base-dir.js";
@@ -43,6 +51,7 @@ import { localTree } from "./local/local-tree.js";
 import { plainEnv } from "./local/plain-env.js";
 import { probeLocal } from "./local/probe.js";
 import { renamesIn } from "./local/renames.js";
+import { placeTrust, removeTrust, TRUST_FOLDER } from "./local/trust.js";
 import {
   checkHostDir,
   hostDirOf,
@@ -76,8 +85,10 @@ export const local: Backend = {
     if (base !== undefined) recheckRepository(base.repository);
     // The user may have created a git directory there since.
     if (kind === "base-dir") workspace.trees = protectGit(checkBaseDir(workDir));
-    if (workspace.disk !== undefined) await mountImage(workspace.disk, entry.signal);
-    return await startDriver(workspace, opts, entry);
+    return await withSecrets(opts, entry.signal, async (secrets) => {
+      if (workspace.disk !== undefined) await mountImage(workspace.disk, entry.signal);
+      return await startDriver(workspace, opts, entry, secrets);
+    });
   },
   removeResource: (resource, { beside }) => startRemoval(resource, beside),
   removeSnapshot,
@@ -112,6 +123,8 @@ export function localCapabilities(
     isolation: confined ? "namespaces" : "none",
     killTree: confined ? "complete" : "best-effort",
     network: confined ? ["none", "full", "allow"] : ["full"],
+    liveNetwork: confined,
+    networkRules: confined,
     limits: enforceableLimits(kind),
     snapshot: confined ? "consistent" : "crash-consistent",
     fork: "copy",
@@ -120,6 +133,7 @@ export function localCapabilities(
     workDir: confined,
     paths: confined ? ["workdir", "sandbox"] : ["workdir"],
     combinedOutput: true,
+    secrets: confined,
     ports: true,
     git,
     keep: files.limits?.disk === undefined ? "all" : "files",
@@ -132,6 +146,9 @@ export function localCapabilities(
         paths: "without isolation commands reach every path of the host, and file calls must not",
         "network.none": "without isolation commands use the network of the host",
         "network.allow": "without isolation commands use the network of the host",
+        liveNetwork: "without isolation commands use the network of the host",
+        secrets: "without isolation commands use the network of the host",
+        networkRules: "without isolation commands use the network of the host",
       }),
       ...(!git && { git: NO_REPOSITORY }),
       ...(files.limits?.disk !== undefined && { keep: "$HOME and /tmp would not count to limits.disk" }),
@@ -146,17 +163,27 @@ export function createLocalSandbox(opts: SandboxOptions = {}): Promise<Sandbox> 
 
 /** Makes a workspace and starts a sandbox on it: all of it or nothing. */
 async function makeDriver(planned: PlannedWorkspace, opts: SandboxOptions, entry: SandboxEntry): Promise<LocalDriver> {
-  const { workDir, resources } = planned;
+  const { workDir } = planned;
   // Throws before anything is made.
   checkMounts(opts.mounts ?? [], workDir);
   if (opts.workDir !== undefined) checkBesideToolchains(opts.workDir);
+  return await withSecrets(opts, entry.signal, (secrets) => makeWith(planned, opts, entry, secrets));
+}
+
+async function makeWith(
+  planned: PlannedWorkspace,
+  opts: SandboxOptions,
+  entry: SandboxEntry,
+  secrets: OpenSecrets | undefined,
+): Promise<LocalDriver> {
+  const { workDir, resources } = planned;
   await entry.createRecord({ workDir, resources });
   let made: MadeWorkspace | undefined;
   let driver: LocalDriver | undefined;
   try {
     made = await planned.make(entry.id, entry.signal);
     await entry.savePlan({ workspace: made.workspace } satisfies Plan);
-    driver = await startDriver(made.workspace, opts, entry);
+    driver = await startDriver(made.workspace, opts, entry, secrets);
     await made.filled;
     await failpoint("create.populated");
     return driver;
@@ -229,7 +256,12 @@ function unsupported(option: string, value: string, reason: string): SandboxErro
   return new SandboxError("unsupported", `The local backend can't enforce ${option} "${value}": ${reason}`);
 }
 
-async function startDriver(workspace: Workspace, opts: SandboxOptions, entry: SandboxEntry): Promise<LocalDriver> {
+async function startDriver(
+  workspace: Workspace,
+  opts: SandboxOptions,
+  entry: SandboxEntry,
+  secrets: OpenSecrets | undefined,
+): Promise<LocalDriver> {
   const { isolation = "required", network = "none", limits = {} } = opts;
   const { id, signal } = entry;
   const { workDir } = workspace;
@@ -244,14 +276,18 @@ async function startDriver(workspace: Workspace, opts: SandboxOptions, entry: Sa
   const keptIn = entry.keepsAll ? entry.directory : undefined;
   const processes = processLimit(limits);
   const through = scopeCommand(id, limits, confined);
-  const own = { workDir, trees, keptIn, network: jailNetwork(network), cgroups, processes, through };
+  const trust = confined ? await trustFor(network, secrets) : undefined;
+  const placed = placeTrust(entry.directory, trust);
+  const own = { workDir, trees, trust: placed, keptIn, network: jailNetwork(network), cgroups, processes, through };
   const jail = confined ? buildJail(own) : undefined;
   if (jail) recordEtc(id, jail.etc);
   const guest = jail
     ? await startJailedGuest(jail.spec, signal)
     : await startPlainGuest(workDir, cgroups, signal, through);
   const groups = through === undefined ? cgroups : [await joinedScope(guest, limits)];
-  const egress = confined ? await openWay(guest, network, (message) => entry.warn(message)) : undefined;
+  const installed = trust && { trust, folder: TRUST_FOLDER };
+  const supervision = { ...superviseEgress(entry, opts), installed, broker: secrets?.broker };
+  const egress = confined ? await openWay(guest, network, supervision) : undefined;
   return new LocalDriver({
     id,
     workDir,
@@ -260,7 +296,7 @@ async function startDriver(workspace: Workspace, opts: SandboxOptions, entry: Sa
       ...filesOf(workspace),
       limits,
     }),
-    baseEnv: { ...(jail?.baseEnv ?? plainEnv(entry.directory)), ...egress?.env },
+    baseEnv: { ...(jail?.baseEnv ?? plainEnv(entry.directory)), ...egress?.env, ...secrets?.env },
     guest,
     egress,
     cgroups: groups,
@@ -270,11 +306,13 @@ async function startDriver(workspace: Workspace, opts: SandboxOptions, entry: Sa
     }),
     operations: (own, tree) =>
       createOperations(tree, {
-        fork: (_, count) => forkDrivers(tree, own, count, workspace, opts, entry),
+        fork: (_, count) => forkDrivers(tree, own, count, workspace, { ...opts, network: entry.network }, entry),
         token: opts.githubToken,
       }),
     async close() {
+      secrets?.close();
       if (!entry.keep) return;
+      removeTrust(entry.directory);
       // They are not needed until the sandbox is reopened.
       for (const path of cgroups) await removeCgroup(path);
       if (cgroups.length > 0) await entry.forget(({ kind }) => kind === "cgroup");
@@ -306,9 +344,13 @@ function jailNetwork(network: NetworkPolicy): "none" | "full" {
 }
 
 /** Opens the way out of a confined sandbox; one that can't have it is ended. */
-async function openWay(guest: RunningGuest, network: NetworkPolicy, warn: (message: string) => void): Promise<Egress> {
+async function openWay(
+  guest: RunningGuest,
+  network: NetworkPolicy,
+  opts: Omit<EgressOptions, "rules" | "prepareNames">,
+): Promise<Egress> {
   try {
-    return await openEgressFor(guest.channel, network, warn);
+    return await openEgressFor(guest.channel, network, { ...opts, prepareNames: () => openLowPorts(guest.pid) });
   } catch (error) {
     await guest.stop();
     throw error;

@@ -30,6 +30,22 @@ const NOT_PUBLIC_V6: readonly (readonly [network: string, bits: number])[] = [
   ["2002::", 16], // 6to4: an IPv4 address that somebody else unpacks
   ["3fff::", 20], // documentation
 ];
+/** Blocks that organisations use within their own networks. */
+const PRIVATE: readonly (readonly [network: string, bits: number])[] = [
+  ["10.0.0.0", 8],
+  ["172.16.0.0", 12],
+  ["192.168.0.0", 16],
+  ["100.64.0.0", 10], // carrier NAT, and what overlay networks use
+  ["fc00::", 7],
+];
+/** The services in these blocks that give a machine its identity and its keys. */
+const METADATA: readonly (readonly [network: string, bits: number])[] = [
+  ["100.100.100.200", 32],
+  ["fd00:ec2::", 32],
+  ["fd20:ce::254", 128],
+  ["fd00:c1::a9fe:a9fe", 128],
+  ["fd00:42::42", 128],
+];
 const GLOBAL_UNICAST = ["2000::", 3] as const;
 const NAT64 = ["64:ff9b::", 96] as const;
 const V4_MAPPED = ["::ffff:0:0", 96] as const;
@@ -40,6 +56,19 @@ export function isPublicAddress(address: string): boolean {
   const value = addressValue(address);
   if (value === undefined) return false;
   return isIPv4(address) ? isPublicV4(value) : isPublicV6(value);
+}
+
+/**
+ * Whether an address, as text, belongs to a private network: not to this machine, this link, or a service that gives a machine its identity. An IPv4
+ * address that is mapped or translated into an IPv6 one counts as itself.
+ */
+export function isPrivateAddress(address: string): boolean {
+  const value = hostValue(address);
+  if (value === undefined) return false;
+  const is4 = isIPv4(address) || holdsV4(addressValue(address) ?? 0n);
+  const within = ([network, bits]: readonly [string, number]): boolean =>
+    isIPv4(network) === is4 && isWithin(value, addressValue(network), bits, is4 ? 32 : 128);
+  return PRIVATE.some(within) && !METADATA.some(within);
 }
 
 /** The number of an address, the same for each of its spellings; undefined for other text. */

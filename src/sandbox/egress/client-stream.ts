@@ -9,6 +9,8 @@ export class ClientStream {
   /** A read that nobody waits for any more; the next reader takes it over. */
   #pending: Promise<IteratorResult<Uint8Array, unknown>> | undefined;
   #returned: Buffer | undefined;
+  /** Bytes that the program has sent, and got. */
+  readonly bytes = { sent: 0, received: 0 };
 
   constructor(connection: EgressConnection, life: Lifetime) {
     this.#connection = connection;
@@ -28,6 +30,7 @@ export class ClientStream {
       if (this.#pending === pending) this.#pending = undefined;
       if (done) return undefined;
       this.#life.touch();
+      this.bytes.sent += value.length;
       if (value.length > 0) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
     }
   }
@@ -40,6 +43,7 @@ export class ClientStream {
   /** Resolves once there is room for more. */
   async write(chunk: Uint8Array): Promise<void> {
     await this.#life.during(this.#connection.write(chunk));
+    this.bytes.received += chunk.length;
     this.#life.touch();
   }
 

@@ -1,4 +1,13 @@
+import { type TrustPaths, trustEnv } from "./authority.js";
+
 const NO_PROXY = "localhost,127.0.0.1,::1";
+
+/** The variables of a sandbox with a proxy at this port of its own loopback, and of one whose programs must trust an authority. */
+export function egressEnv(port: number, trust: TrustPaths | undefined): Record<string, string> {
+  const [proxied, trusting] = [proxyEnv(port), trust === undefined ? {} : trustEnv(trust)];
+  const java = [proxied, trusting].flatMap(({ JAVA_TOOL_OPTIONS }) => JAVA_TOOL_OPTIONS ?? []);
+  return { ...proxied, ...trusting, JAVA_TOOL_OPTIONS: java.join(" ") };
+}
 
 /** The variables that make programs in the sandbox use the proxy at this port of its own loopback. */
 export function proxyEnv(port: number): Record<string, string> {

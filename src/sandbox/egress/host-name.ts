@@ -25,13 +25,13 @@ export function normalizeIPv6(text: string): string | undefined {
 }
 
 /** A host and the port that was written with it. */
-export interface Authority {
+export interface HostAndPort {
   host: string;
   port: number | undefined;
 }
 
 /** Parses `host`, `host:port` or `[address]:port`; undefined for anything else, also with a user. */
-export function parseAuthority(text: string): Authority | undefined {
+export function parseAuthority(text: string): HostAndPort | undefined {
   const parts = /^(\[[^\]]*\]|[^:[\]]*)(?::([1-9]\d{0,4}))?$/.exec(text);
   const host = normalizeHost(parts?.[1] ?? "");
   const port = parts?.[2] === undefined ? undefined : Number(parts[2]);

@@ -1,10 +1,28 @@
+import { rootCertificates } from "node:tls";
 import { SandboxError } from "../../../contracts/errors.js";
-import type { NetworkWindow } from "../../../contracts/types.js";
+import type {
+  BlockedAnswer,
+  BlockedRequest,
+  NetworkPolicy,
+  NetworkRules,
+  NetworkWindow,
+} from "../../../contracts/types.js";
 import { type GuestChannel, GuestFailure, listenInside } from "../guest.js";
-import { proxyEnv } from "./env.js";
-import { parseAllow } from "./policy.js";
+import { makeTrust, type Trust } from "./authority.js";
+import type { EgressConnection } from "./connection.js";
+import { createNames } from "./direct/open-names.js";
+import { egressEnv } from "./env.js";
+import { createInspector } from "./inspect/create-inspector.js";
+import { LiveRules } from "./live-rules.js";
+import { entryFor, parseRules } from "./policy.js";
 import { EgressProxy, type ProxyInternals } from "./proxy.js";
 import { type BlockedHost, explainBlocked } from "./refusal.js";
+import type { SecretBroker } from "./secret-broker.js";
+import { createAuditLog } from "./traffic/audit-log.js";
+import { createJournal } from "./traffic/journal.js";
+import { Traffic } from "./traffic/traffic.js";
+import { type UpstreamFor, upstreamFor } from "./upstream/parse-upstream.js";
+import { readAuthorities } from "./upstream/read-authorities.js";
 
 /** The proxy's port on the sandbox's own loopback. Where the rule is a list of names, it listens before any program runs. */
 const PORT = 3128;
@@ -15,53 +33,201 @@ export interface Egress {
   readonly env: Readonly<Record<string, string>>;
   /** Lets these names out, too, until the window is closed. A second one at the same time is `conflict`. */
   openWindow(allow: readonly string[]): Promise<NetworkWindow>;
+  /**
+   * Replaces the rules, records them first, and cuts what they don't allow. Gives the variables that programs need under them. While a window is
+   * open it is `conflict`.
+   */
+  setRules(network: NetworkPolicy): Promise<Readonly<Record<string, string>>>;
   /** Lets nothing out from now on. */
   close(): Promise<void>;
 }
 
 /** Only tests change it, since they have no public host to reach. No option of a sandbox leads here. */
-export const egressInternals: ProxyInternals = {};
+export const egressInternals: ProxyInternals & {
+  trust?: () => Trust;
+  /** The authorities that the hosts' own certificates may come from, as PEM. */
+  ca?: readonly string[];
+  /** In the place of those of the process: HTTPS_PROXY and its like. */
+  variables?: NodeJS.ProcessEnv;
+} = {};
+
+/** The authority of an opening, and the folder of the sandbox that has what programs need to trust it. */
+export interface InstalledTrust {
+  trust: Trust;
+  folder: string;
+}
+
+/** What the authority of a sandbox is for that only trusts further ones: no server ever has this name. */
+const NO_HOST = "none.invalid";
+
+/** Makes the authority of an opening; undefined where the TLS of no host ends at the proxy. */
+export function makeTrustFor(rules: NetworkRules, broker: SecretBroker | undefined): Trust | undefined {
+  const { inspected } = parseRules(rules, { isHostLoopbackKnown: true });
+  const names = [...inspected, ...(broker?.hosts ?? [])];
+  if (egressInternals.trust !== undefined) return egressInternals.trust();
+  if (rules.ca !== undefined) return makeTrust(names.length === 0 ? [NO_HOST] : names, readAuthorities(rules.ca));
+  return names.length === 0 ? undefined : makeTrust(names);
+}
+
+/** What is known of a sandbox's way out before it is opened. */
+export interface EgressOptions {
+  /** Undefined: nothing listens until a window is opened. */
+  rules: NetworkRules | undefined;
+  onBlocked(message: string): void;
+  /** Asked before something is refused. Absent: nobody is. */
+  ask?: ((request: BlockedRequest) => BlockedAnswer | Promise<BlockedAnswer>) | undefined;
+  /** Throws for rules that the machine forbids. */
+  checkNetwork?(network: NetworkPolicy): Promise<void>;
+  /** Whose connections they are, the private directory of its record, and the path of its audit log. */
+  log?: { sandbox: string; directory: string; audit?: string | undefined } | undefined;
+  /** Records other rules, before they apply. */
+  saveNetwork?(network: NetworkPolicy): Promise<void>;
+  /** Where the TLS of some hosts ends at the proxy. */
+  installed?: InstalledTrust | undefined;
+  broker?: SecretBroker | undefined;
+  /** Makes the guest able to listen on ports below 1024, where it isn't. Rejects with the reason why programs without a proxy get no names. */
+  prepareNames?: (() => Promise<void>) | undefined;
+}
 
 /** Opens a proxy in a sandbox without network, for these names and nothing else. It closes with the channel. */
-export async function openEgress(
-  channel: GuestChannel,
-  allow: readonly string[] | undefined,
-  onBlocked: (message: string) => void,
-): Promise<Egress> {
-  const report = (blocked: BlockedHost): void => onBlocked(explainBlocked(blocked));
-  const rule = parseAllow(allow ?? []);
-  const proxy = new EgressProxy({ policy: rule, onBlocked: report }, egressInternals);
-  let listening: Promise<void> | undefined;
-  const listen = (): Promise<void> => {
-    listening ??= listenInside(channel, PORT, (connection) => proxy.accept(connection));
-    return listening;
+export async function openEgress(channel: GuestChannel, opts: EgressOptions): Promise<Egress> {
+  const { installed, broker } = opts;
+  const report = (blocked: BlockedHost): void => opts.onBlocked(explainBlocked(blocked));
+  const authority = installed?.trust.authority;
+  const inspector =
+    authority && createInspector({ authority, policy: () => proxy.policy, broker, ca: authoritiesOf(opts.rules) });
+  const rules = new LiveRules(opts.rules);
+  const asking = opts.ask && {
+    ask: opts.ask,
+    canAllow: (request: BlockedRequest) => canAllow(request, opts),
+    allow: (request: BlockedRequest) =>
+      rules.add(
+        request,
+        async (network) => opts.saveNetwork?.(network),
+        (policy) => proxy.widenTo(policy),
+      ),
   };
-  if (allow !== undefined) await listen();
-  channel.onClosed = () => void proxy.close();
-  let isOpen = false;
+  const traffic = opts.log && openTraffic(opts.log, opts.onBlocked);
+  const upstreams = (): UpstreamFor => upstreamFor(rules.upstream, variables());
+  // A variable that names no proxy is known at once, and not with the first connection.
+  upstreams();
+  const proxy: EgressProxy = new EgressProxy(
+    {
+      policy: rules.policy,
+      onBlocked: report,
+      upstreamFor: (host, port) => upstreams()(host, port),
+      traffic,
+      ...(inspector && { inspector }),
+      ...(asking && { asking }),
+    },
+    egressInternals,
+  );
+  const names = createNames({
+    channel,
+    proxy,
+    prepareNames: opts.prepareNames,
+    onFailure: (message) => opts.onBlocked(message),
+  });
+  let listening: Promise<void> | undefined;
+  const listen = async (): Promise<void> => {
+    const take = (connection: EgressConnection): void => proxy.accept(connection);
+    listening ??= Promise.all([listenInside(channel, PORT, take), names.open()]).then(() => undefined);
+    try {
+      await listening;
+    } catch (error) {
+      listening = undefined;
+      if (!(error instanceof GuestFailure)) throw error;
+      throw new SandboxError("conflict", `A program in the sandbox has taken port ${PORT}`, { retryable: false });
+    }
+  };
+  const env = egressEnv(PORT, installed?.trust.paths(installed.folder));
+  if (opts.rules !== undefined) await listen();
+  const closeAll = async (): Promise<void> => {
+    names.close();
+    await proxy.close();
+    traffic?.close();
+  };
+  channel.onClosed = () => void closeAll().catch(() => undefined);
   return {
-    env: allow === undefined ? {} : proxyEnv(PORT),
+    env: opts.rules === undefined ? {} : env,
     async openWindow(more) {
-      const wider = parseAllow([...(allow ?? []), ...more]);
-      if (isOpen)
-        throw new SandboxError("conflict", "The network of the sandbox is already open", { retryable: false });
-      isOpen = true;
-      const close = async (): Promise<void> => {
-        if (!isOpen) return;
-        await proxy.changePolicy(rule);
-        isOpen = false;
+      rules.openWindow(more);
+      const closeWindow = async (): Promise<void> => {
+        if (!rules.isOpen) return;
+        await proxy.changePolicy(rules.policyWithoutWindow);
+        rules.closeWindow();
       };
       try {
         await listen();
-        await proxy.changePolicy(wider);
+        await proxy.changePolicy(rules.policy);
       } catch (error) {
-        isOpen = false;
-        if (!(error instanceof GuestFailure)) throw error;
-        listening = undefined;
-        throw new SandboxError("conflict", `A program in the sandbox has taken port ${PORT}`, { retryable: false });
+        rules.closeWindow();
+        throw error;
       }
-      return { env: proxyEnv(PORT), close, [Symbol.asyncDispose]: close };
+      return { env, close: closeWindow, [Symbol.asyncDispose]: closeWindow };
     },
-    close: () => proxy.close(),
+    async setRules(network) {
+      const next = typeof network === "string" ? undefined : network;
+      await rules.replace(next, async (policy) => {
+        assertSameAuthorities(next, opts.rules);
+        assertInspectable(policy.inspected, proxy.policy.inspected);
+        if (next !== undefined) await listen();
+        await opts.saveNetwork?.(network);
+        await proxy.narrowTo(policy);
+      });
+      // Where nothing is allowed any more, programs go on asking the proxy, which says why.
+      return listening === undefined ? {} : env;
+    },
+    close: closeAll,
   };
+}
+
+function openTraffic(
+  { sandbox, directory, audit }: NonNullable<EgressOptions["log"]>,
+  warn: (text: string) => void,
+): Traffic {
+  return new Traffic(sandbox, {
+    journal: createJournal(directory),
+    audit: audit === undefined ? undefined : createAuditLog(audit, warn),
+  });
+}
+
+/** The authorities that the hosts' own certificates may come from. Undefined: those of Node. */
+function authoritiesOf(rules: NetworkRules | undefined): readonly string[] | undefined {
+  if (rules?.ca === undefined) return egressInternals.ca;
+  return [...(egressInternals.ca ?? rootCertificates), ...readAuthorities(rules.ca)];
+}
+
+/** Whether somebody may be asked: only about what an entry could allow, and the machine's policy does not forbid. */
+async function canAllow({ host, port }: BlockedRequest, { checkNetwork }: EgressOptions): Promise<boolean> {
+  const entry = entryFor(host, port);
+  if (entry === undefined) return false;
+  try {
+    await checkNetwork?.({ allow: [entry] });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The files that programs trust are made when a sandbox is opened. */
+function assertSameAuthorities(next: NetworkRules | undefined, had: NetworkRules | undefined): void {
+  if (next?.ca === undefined || next.ca === had?.ca) return;
+  throw new SandboxError("unsupported", `network.ca ("${next.ca}") can't change while the sandbox is open`, {
+    hint: "open another sandbox with it",
+  });
+}
+
+/** Where the internet is a test's own, the proxies of the machine don't lead there. */
+function variables(): NodeJS.ProcessEnv {
+  return egressInternals.variables ?? (egressInternals.route === undefined ? process.env : {});
+}
+
+/** The authority of an opening is made for the names that it had then. */
+function assertInspectable(wanted: readonly string[], had: readonly string[]): void {
+  const more = wanted.find((name) => !had.includes(name));
+  if (more === undefined) return;
+  throw new SandboxError("unsupported", `The requests to ${more} can't get rules while the sandbox is open`, {
+    hint: "open another sandbox with these rules: its programs trust a certificate authority that is made for them",
+  });
 }

@@ -1,103 +1,169 @@
-import { isIP } from "node:net";
-import { domainToASCII } from "node:url";
-import { SandboxError } from "../../../contracts/errors.js";
-import { describe } from "../../util/schema.js";
-import { isPublicAddress } from "./addresses.js";
-import { normalizeHost, normalizeIPv6, parseAuthority } from "./host-name.js";
+import type { NetworkRules } from "../../../contracts/types.js";
+import { hostValue } from "./addresses.js";
+import { hostInUrl, normalizeHost, normalizeIPv6 } from "./host-name.js";
+import { checkRequest, type RequestFacts } from "./rules/check-request.js";
+import { commonHost } from "./rules/compare.js";
+import { refuseContradictions } from "./rules/contradictions.js";
+import { entryText } from "./rules/entry-text.js";
+import {
+  DEFAULT_PORTS,
+  HOST_LOOPBACK,
+  type NetworkEntry,
+  parseEntry,
+  type Reading,
+  type Rule,
+} from "./rules/network-entry.js";
+
+export type { RequestFacts } from "./rules/check-request.js";
+export { firstBeyond } from "./rules/compare.js";
+export { DEFAULT_PORTS } from "./rules/network-entry.js";
+
+/** Which addresses of a host may be connected to. */
+export interface Reach {
+  /** `loopback`: the host's own. */
+  readonly scopes: readonly ("public" | "private" | "loopback")[];
+  /** Whether a rule denies an address, whatever its name. */
+  isDenied(address: string): boolean;
+}
 
 /** What may be reached. */
 export interface EgressPolicy {
   /** Whether a program may ask for a host, in any spelling, at this port. Never for text that names no host. */
   isAllowed(host: string, port: number): boolean;
+  /** The entry of `deny` that denies a host at this port, for messages; undefined if none does. */
+  deniedBy(host: string, port: number): string | undefined;
+  /** The entry that allows it, as it was written. Absent: not known. */
+  ruleFor?(host: string, port: number): string | undefined;
   /** Whether an entry for this host and port says `plain`: a tunnel may carry something other than TLS. */
   isPlain(host: string, port: number): boolean;
+  /** The ports at which a host may be asked for; none if it may not. */
+  portsOf(host: string): readonly number[];
+  /** Which of its addresses may be connected to. */
+  reachOf(host: string, port: number): Reach;
+  /** The names with rules about single requests, with `*.` where they stand for all below. Their TLS ends at the proxy. */
+  readonly inspected: readonly string[];
+  /** Whether a rule for this host and port is about single requests. */
+  isInspected(host: string, port: number): boolean;
+  /** Throws a `Refusal` for a request that the rules for its host and port exclude. */
+  checkRequest(host: string, port: number, request: RequestFacts): void;
 }
 
-/** The ports of an entry that names none. */
-const DEFAULT_PORTS: readonly number[] = [80, 443];
-
-/** The prefix of an entry whose tunnels may carry something other than TLS. */
-const PLAIN = "plain://";
-
-interface Rule {
-  /** For a wildcard: the rest of the name, with the dot before it. */
-  host: string;
-  isWildcard: boolean;
-  ports: readonly number[];
-  isPlain: boolean;
+/** Parses a list of names and rules. An empty list allows nothing. */
+export function parseAllow(list: readonly NetworkEntry[], name = "network.allow"): EgressPolicy {
+  return makePolicy(
+    list.map((entry, index) => parseEntry(entry, `${name}[${index}]`, { verb: "allow" })),
+    [],
+  );
 }
 
-/**
- * Parses a list of names: `host`, `host:port`, `*.host` for everything below `host` but not itself, or a public address; with `plain://` before
- * a host and its port, tunnels there need not carry TLS. An entry that could never match, or would match too much, is `invalid_argument`. An
- * empty list allows nothing.
- */
-export function parseAllow(list: readonly string[], name = "network.allow"): EgressPolicy {
-  const rules = list.map((entry, index) => parseEntry(entry, `${name}[${index}]`));
-  const rulesFor = (host: string, port: number): Rule[] => {
-    const wanted = normalizeHost(host) ?? normalizeIPv6(host);
-    if (wanted === undefined) return [];
-    return rules.filter((rule) => matches(rule, wanted) && rule.ports.includes(port));
-  };
+/** Parses rules, and refuses those that contradict each other. */
+export function parseRules(
+  { allow, deny = [] }: Pick<NetworkRules, "allow" | "deny">,
+  { name = "network", isHostLoopbackKnown }: { name?: string } & Pick<Reading, "isHostLoopbackKnown"> = {},
+): EgressPolicy {
+  const allowed = allow.map((entry, index) =>
+    parseEntry(entry, `${name}.allow[${index}]`, { verb: "allow", isHostLoopbackKnown }),
+  );
+  const denied = deny.map((entry, index) =>
+    parseEntry(entry, `${name}.deny[${index}]`, { verb: "deny", isHostLoopbackKnown }),
+  );
+  refuseContradictions(allowed, denied);
+  return makePolicy(allowed, denied);
+}
+
+/** The same rules and more names, without a second look at whether they go together. */
+export function widened(
+  { allow, deny = [] }: Pick<NetworkRules, "allow" | "deny">,
+  more: readonly string[],
+): EgressPolicy {
+  const own = { verb: "allow", isHostLoopbackKnown: true } as const;
+  return makePolicy(
+    [
+      ...allow.map((entry, index) => parseEntry(entry, `network.allow[${index}]`, own)),
+      ...more.map((entry, index) => parseEntry(entry, `network.allow[${allow.length + index}]`, { verb: "allow" })),
+    ],
+    deny.map((entry, index) => parseEntry(entry, `network.deny[${index}]`, { ...own, verb: "deny" })),
+  );
+}
+
+function makePolicy(allow: readonly Rule[], deny: readonly Rule[]): EgressPolicy {
+  const matching = (rules: readonly Rule[], host: string, port: number): Rule[] =>
+    rules.filter((rule) => matchesHost(rule, host) && (rule.ports?.includes(port) ?? true));
+  const allowed = (host: string, port: number): Rule[] =>
+    matching(deny, host, port).some((rule) => rule.requests === undefined) ? [] : matching(allow, host, port);
+  const isAboutRequests = (rules: readonly Rule[]): boolean => rules.some(({ requests }) => requests !== undefined);
   return {
-    isAllowed: (host, port) => rulesFor(host, port).length > 0,
-    isPlain: (host, port) => rulesFor(host, port).some((rule) => rule.isPlain),
+    isAllowed: (host, port) => allowed(host, port).length > 0,
+    ruleFor: (host, port) => {
+      const [rule] = allowed(host, port);
+      return rule && entryText(rule.entry);
+    },
+    deniedBy: (host, port) => {
+      const rule = matching(deny, host, port).find(({ requests }) => requests === undefined);
+      return rule && `${rule.name} (${entryText(rule.entry)})`;
+    },
+    isPlain: (host, port) => allowed(host, port).some((rule) => rule.isPlain),
+    portsOf: (host) => {
+      const named = allow.filter((rule) => matchesHost(rule, host)).flatMap(({ ports }) => ports ?? []);
+      return [...new Set(named)].filter((port) => allowed(host, port).length > 0);
+    },
+    reachOf: (host, port) => ({
+      scopes: scopesOf(allowed(host, port)),
+      isDenied: (address) =>
+        deny.some(
+          ({ host: denied, ports, requests }) =>
+            requests === undefined &&
+            (ports?.includes(port) ?? true) &&
+            hostValue(denied) !== undefined &&
+            hostValue(denied) === hostValue(address),
+        ),
+    }),
+    inspected: [...new Set(inspectedHosts(allow, deny))],
+    isInspected: (host, port) => isAboutRequests(allowed(host, port)) || isAboutRequests(matching(deny, host, port)),
+    checkRequest: (host, port, request) =>
+      checkRequest(host, port, request, { allow: allowed(host, port), deny: matching(deny, host, port) }),
   };
 }
 
-function matches({ host, isWildcard }: Rule, wanted: string): boolean {
+/** A host that somebody allowed once has no rule, and is reached as one with a name alone. */
+function scopesOf(rules: readonly Rule[]): Reach["scopes"] {
+  if (rules.length === 0) return ["public"];
+  return rules.map(({ isPrivate, host }) => (host === HOST_LOOPBACK ? "loopback" : isPrivate ? "private" : "public"));
+}
+
+function inspectedHosts(allow: readonly Rule[], deny: readonly Rule[]): string[] {
+  const denying = deny.filter(({ requests }) => requests !== undefined);
+  return [
+    ...allow
+      .filter(({ requests }) => requests !== undefined)
+      .map(({ host, isWildcard }) => (isWildcard ? `*${host}` : host)),
+    ...allow.flatMap((rule) => denying.flatMap((each) => commonHost(rule, each) ?? [])),
+  ];
+}
+
+function matchesHost({ host, isWildcard }: Rule, asked: string): boolean {
+  const wanted = normalizeHost(asked) ?? normalizeIPv6(asked);
+  if (wanted === undefined) return false;
   return isWildcard ? wanted.endsWith(host) : wanted === host;
 }
 
-function parseEntry(entry: unknown, name: string): Rule {
-  const refuse = (expected: string, hint?: string): SandboxError =>
-    new SandboxError("invalid_argument", `Invalid ${name}: expected ${expected}, got ${describe(entry)}`, { hint });
-  if (typeof entry !== "string" || entry === "") throw refuse("the name of a host");
-  const isPlain = entry.startsWith(PLAIN);
-  const text = isPlain ? entry.slice(PLAIN.length) : entry;
-  const url = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(text);
-  if (url) throw refuse("a name without a scheme", url[1] ? `write ${describe(url[1])}` : undefined);
-  if (/[/?#]/.test(text)) throw refuse("a name without a path", "whole hosts are allowed, not parts of them");
-  if (/^\*(?::\d+)?$/.test(text)) throw refuse("a name", 'network: "full" allows every host');
+/** The entry that would allow a host and port; undefined if none could. */
+export function entryFor(host: string, port: number): string | undefined {
+  const entry = DEFAULT_PORTS.includes(port) ? hostInUrl(host) : `${hostInUrl(host)}:${port}`;
+  return canBe(entry) ? entry : undefined;
+}
 
-  const isWildcard = text.startsWith("*.");
-  const { host, port } = parseHost(isWildcard ? text.slice(2) : text) ?? {};
-  if (host === undefined) throw refuse('a name such as "example.com", "*.example.com" or "example.com:8080"');
-  if (isPlain && port === undefined) throw refuse('a port, as in "plain://example.com:22"');
-  const ports = port === undefined ? DEFAULT_PORTS : [port];
-  if (isIP(host) > 0) {
-    if (isWildcard) throw refuse("an address without a wildcard");
-    if (!isPublicAddress(host)) throw refuse("a public address", "private and local addresses are never reached");
-    return { host, isWildcard, ports, isPlain };
+/** The rule that would allow a host of a private network, in one line; undefined if none could. */
+export function privateEntryFor(host: string, port: number): string | undefined {
+  const rule = { host, private: true, ...(!DEFAULT_PORTS.includes(port) && { port }) };
+  return canBe(rule) ? entryText(rule) : undefined;
+}
+
+function canBe(entry: NetworkEntry): boolean {
+  try {
+    parseAllow([entry]);
+    return true;
+  } catch {
+    return false;
   }
-  if (!host.includes(".")) {
-    if (isWildcard) throw refuse("a wildcard below a registered name", `"*.example.${host}" would do`);
-    throw refuse("a name with a dot in it", "names of the local network are never reached");
-  }
-  return { host: isWildcard ? `.${host}` : host, isWildcard, ports, isPlain };
-}
-
-function parseHost(text: string): ReturnType<typeof parseAuthority> {
-  const address = normalizeIPv6(text);
-  if (address !== undefined) return { host: address, port: undefined };
-  // Only for names with other letters: the mapping also decodes percent signs and drops characters.
-  if (!/[^\0-\x7f]/.test(text)) return parseAuthority(text);
-  if (!/^[A-Za-z0-9._:\u0080-\u{10ffff}-]+$/u.test(text)) return undefined;
-  const [, name = "", port = ""] = /^([^:]*)(:.*)?$/s.exec(text) ?? [];
-  return parseAuthority(domainToASCII(name) + port);
-}
-
-/** The first entry of a list that another list does not allow in full; undefined if it allows all of them. */
-export function firstBeyond(list: readonly string[], most: readonly string[]): string | undefined {
-  const bounds = most.map((entry, index) => parseEntry(entry, `most[${index}]`));
-  return list.find((entry, index) => {
-    const asked = parseEntry(entry, `network.allow[${index}]`);
-    return !asked.ports.every((port) => bounds.some((bound) => covers(bound, asked, port)));
-  });
-}
-
-function covers(bound: Rule, asked: Rule, port: number): boolean {
-  if (!bound.ports.includes(port) || (asked.isPlain && !bound.isPlain)) return false;
-  if (bound.isWildcard) return asked.host.endsWith(bound.host);
-  return !asked.isWildcard && asked.host === bound.host;
 }

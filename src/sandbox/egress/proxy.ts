@@ -1,15 +1,21 @@
+import type { BlockedAnswer, BlockedRequest } from "../../../contracts/types.js";
 import { ClientStream } from "./client-stream.js";
 import type { EgressConnection } from "./connection.js";
-import { PUBLIC_ROUTE, type Route } from "./dial.js";
+import { dial, PUBLIC_ROUTE, type Route } from "./dial.js";
+import { type DirectPlace, directManner, SILENT_MANNER } from "./direct/direct-manner.js";
+import { proxyManner } from "./direct/manner.js";
 import { finish } from "./finish.js";
 import { forward } from "./forward.js";
 import { hostInUrl } from "./host-name.js";
+import { type Inspection, inspect } from "./inspect/inspect.js";
 import { Lifetime } from "./lifetime.js";
-import { type EgressPolicy, parseAllow } from "./policy.js";
+import { type EgressPolicy, entryFor, privateEntryFor, type RequestFacts } from "./policy.js";
 import { type BlockedHost, blockedHost, Refusal, reportOnce, toAnswer } from "./refusal.js";
-import { readHead } from "./request-head.js";
-import { type RequestTarget, targetOf } from "./request-target.js";
+import type { RequestTarget } from "./request-target.js";
+import { type Asking, Questions } from "./traffic/questions.js";
+import type { Passing, Traffic } from "./traffic/traffic.js";
 import { type Exchange, tunnel } from "./tunnel.js";
+import type { UpstreamFor } from "./upstream/parse-upstream.js";
 
 /** The limits of a proxy, in milliseconds and connections. */
 export interface ProxyLimits {
@@ -23,6 +29,8 @@ export interface ProxyLimits {
   idle: number;
   /** For a refused program that goes on sending, until the connection is cut. */
   linger: number;
+  /** To the answer of whoever is asked about a blocked host. */
+  question: number;
 }
 
 /** What tests replace: the internet, and the limits. */
@@ -31,24 +39,73 @@ export interface ProxyInternals {
   limits?: Partial<ProxyLimits>;
 }
 
-const LIMITS: ProxyLimits = { connections: 256, head: 30_000, response: 300_000, idle: 900_000, linger: 2_000 };
+const LIMITS: ProxyLimits = {
+  connections: 256,
+  head: 30_000,
+  response: 300_000,
+  idle: 900_000,
+  linger: 2_000,
+  question: 60_000,
+};
+
+/** What the proxy does to hosts whose requests it looks at. */
+export interface Inspector {
+  /** Undefined for a host whose TLS stays end to end. */
+  inspectionOf(host: string, port: number): Omit<Inspection, "limits"> | undefined;
+}
+
+/** What a connection was let through to, and how. */
+interface Admitted {
+  readonly host: string;
+  readonly port: number;
+  readonly isPlain: boolean;
+  readonly isInspected: boolean;
+}
+
+/** A connection that is being served. */
+interface Served {
+  readonly done: Promise<void>;
+  admitted?: Admitted;
+}
 
 /** The only way out of a sandbox whose network is a list of names: an HTTP proxy that goes nowhere else. */
 export class EgressProxy {
   #policy: EgressPolicy;
-  readonly #report: (blocked: BlockedHost) => void;
+  readonly #inspector: Inspector | undefined;
+  readonly #report: (blocked: BlockedHost, method?: string) => void;
   readonly #route: Route;
   readonly #limits: ProxyLimits;
-  readonly #open = new Map<Lifetime, Promise<void>>();
+  readonly #questions: Questions | undefined;
+  readonly #traffic: Traffic | undefined;
+  readonly #open = new Map<Lifetime, Served>();
   #turnedAway = 0;
   #isClosed = false;
 
   /** `internals` are for tests; no option of a sandbox leads there. */
-  constructor(opts: { policy: EgressPolicy; onBlocked(blocked: BlockedHost): void }, internals: ProxyInternals = {}) {
+  constructor(
+    opts: {
+      policy: EgressPolicy;
+      inspector?: Inspector;
+      /** Who is asked before something is refused. Absent: nobody. */
+      asking?: Omit<Asking, "timeout">;
+      /** Where everything is written down. Absent: nowhere. */
+      traffic?: Traffic | undefined;
+      onBlocked(blocked: BlockedHost): void;
+      upstreamFor?: UpstreamFor;
+    },
+    internals: ProxyInternals = {},
+  ) {
     this.#policy = opts.policy;
-    this.#report = reportOnce((blocked) => opts.onBlocked(blocked));
-    this.#route = { ...PUBLIC_ROUTE, ...internals.route };
+    this.#inspector = opts.inspector;
+    this.#traffic = opts.traffic;
+    const warn = reportOnce((blocked) => opts.onBlocked(blocked));
+    this.#report = (blocked, method) => {
+      this.#traffic?.blocked(blocked, method);
+      warn(blocked);
+    };
+    this.#route = { ...PUBLIC_ROUTE, upstreamFor: opts.upstreamFor, ...internals.route };
     this.#limits = { ...LIMITS, ...internals.limits };
+    this.#questions = opts.asking && new Questions({ ...opts.asking, timeout: this.#limits.question });
   }
 
   /** How many connections are open. */
@@ -56,17 +113,54 @@ export class EgressProxy {
     return this.#open.size;
   }
 
-  /** Serves a connection. Never throws: a failure ends that connection and nothing else. */
-  accept(connection: EgressConnection): void {
+  /** The rules that apply now. */
+  get policy(): EgressPolicy {
+    return this.#policy;
+  }
+
+  /**
+   * Serves a connection: of a program that knows the proxy, or, with `direct`, of one that believes to be at its server. Never throws: a failure
+   * ends that connection and nothing else.
+   */
+  accept(connection: EgressConnection, direct?: DirectPlace): void {
     if (this.#isClosed) cut(connection);
-    else if (this.#open.size < this.#limits.connections) this.#take(connection);
+    else if (this.#open.size < this.#limits.connections) this.#take(connection, direct);
+    else if (direct !== undefined) cut(connection);
     else this.#turnAway(connection);
+  }
+
+  /** Whether somebody may be asked before a host is refused. */
+  get asks(): boolean {
+    return this.#questions !== undefined;
+  }
+
+  /** Reports a name that a program looked up and may not reach, at whatever port. */
+  reportUnknown(host: string): void {
+    this.#report(blockedHost(host, undefined, "not_allowed"));
   }
 
   /** Applies other rules from now on. Every connection is cut, since it was made under the old ones; resolves when all have ended. */
   async changePolicy(policy: EgressPolicy): Promise<void> {
     this.#policy = policy;
     await this.#endAll("the rules of the proxy have changed");
+  }
+
+  /** Applies other rules from now on, and cuts what they don't allow. What still waits to be let through is judged by them. */
+  async narrowTo(policy: EgressPolicy): Promise<void> {
+    this.#policy = policy;
+    await this.#end("the rules of the proxy have changed", (admitted) => !this.#stillPasses(admitted));
+  }
+
+  /** Applies rules that allow more than those before. Nothing is cut. */
+  widenTo(policy: EgressPolicy): void {
+    this.#policy = policy;
+  }
+
+  #stillPasses(admitted: Admitted | undefined): boolean {
+    if (admitted === undefined) return true;
+    const { host, port, isPlain, isInspected } = admitted;
+    if (!this.#policy.isAllowed(host, port) || (isPlain && !this.#policy.isPlain(host, port))) return false;
+    return isInspected === (this.#inspector?.inspectionOf(host, port) !== undefined);
   }
 
   /** Ends every connection and accepts no more; resolves when all have ended. */
@@ -76,20 +170,26 @@ export class EgressProxy {
   }
 
   async #endAll(why: string): Promise<void> {
-    const served = [...this.#open.values()];
-    for (const life of this.#open.keys()) life.end(new Error(why));
-    await Promise.all(served);
+    await this.#end(why, () => true);
   }
 
-  #take(connection: EgressConnection): void {
+  async #end(why: string, isOver: (admitted: Admitted | undefined) => boolean): Promise<void> {
+    const over = [...this.#open].filter(([, { admitted }]) => isOver(admitted));
+    for (const [life] of over) life.end(new Error(why));
+    await Promise.all(over.map(([, { done }]) => done));
+  }
+
+  #take(connection: EgressConnection, direct: DirectPlace | undefined): void {
     const life = new Lifetime(this.#limits.idle);
     life.onEnd(() => cut(connection));
-    const served = this.#serve(connection, life)
+    const done = Promise.resolve()
+      .then(() => this.#serve(connection, life, served, direct))
       .catch(() => undefined)
       .finally(() => {
         life.end();
         this.#open.delete(life);
       });
+    const served: Served = { done };
     this.#open.set(life, served);
   }
 
@@ -110,46 +210,124 @@ export class EgressProxy {
       .catch(() => undefined);
   }
 
-  async #serve(connection: EgressConnection, life: Lifetime): Promise<void> {
+  async #serve(
+    connection: EgressConnection,
+    life: Lifetime,
+    served: Served,
+    direct: DirectPlace | undefined,
+  ): Promise<void> {
     const client = new ClientStream(connection, life);
+    const late = (): Error => new Refusal(408, "the head of the request took too long");
+    let manner = direct === undefined ? proxyManner(client) : SILENT_MANNER;
+    let passing: Passing | undefined;
+    let method: string | undefined;
     try {
-      const late = (): Error => new Refusal(408, "the head of the request took too long");
-      const head = await life.within(readHead(client), this.#limits.head, late);
-      if (head === undefined) return;
-      const target = targetOf(head);
-      this.#check(target);
-      const exchange: Exchange = { client, life, route: this.#route, report: this.#report };
-      if (target.kind === "tunnel") {
-        const isPlain = this.#policy.isPlain(target.host, target.port);
+      if (direct !== undefined) manner = await life.within(directManner(client, direct), this.#limits.head, late);
+      const asked = await life.within(manner.read(), this.#limits.head, late);
+      if (asked === undefined) return;
+      const { head, target } = asked;
+      if (target.kind === "request") method = head?.method;
+      const rule = await this.#admit(target, head?.method ?? "CONNECT", life);
+      const { established } = manner;
+      const { host, port } = target;
+      const route = this.#route;
+      const connect: Exchange["dial"] = () =>
+        dial({ host, port, reach: this.#policy.reachOf(host, port) }, route, life);
+      passing = this.#traffic?.open({ host, port, rule, ...(method !== undefined && { method }) }, () => client.bytes);
+      const exchange: Exchange = { client, life, route, dial: connect, established, report: this.#report, passing };
+      const inspection = target.kind === "tunnel" && this.#inspector?.inspectionOf(target.host, target.port);
+      const isPlain = target.kind === "tunnel" && this.#policy.isPlain(target.host, target.port);
+      served.admitted = { host, port, isPlain, isInspected: Boolean(inspection) };
+      if (inspection) {
+        const check = (request: RequestFacts): Promise<void> => this.#admitRequest(inspection, target, request, life);
+        await inspect(exchange, target, { ...inspection, check, limits: this.#limits });
+      } else if (head === undefined || target.kind === "tunnel") {
+        this.#assertNotInspected(target);
         await tunnel(exchange, target, { isPlain, timeout: this.#limits.head });
       } else {
-        await forward(exchange, head, target, this.#limits.response);
+        const check = (request: RequestFacts): void => this.#policy.checkRequest(host, port, request);
+        const facts = { method: head.method, path: target.path, headers: head.headers };
+        await this.#admitRequest({ check }, target, facts, life);
+        await forward(exchange, head, target, {
+          via: { dial: connect },
+          usualPort: 80,
+          timeout: this.#limits.response,
+        });
         await finish(client, life, this.#limits.linger);
       }
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      if (error.blocked) this.#report(error.blocked);
-      await client.write(toAnswer(error));
+      if (error.blocked) this.#report(error.blocked, method);
+      await client.write(manner.refuse(error));
       await finish(client, life, this.#limits.linger);
+    } finally {
+      passing?.close();
     }
   }
 
-  /** Before anything is resolved: no resolver gets a name that is not allowed. */
-  #check({ host, port }: RequestTarget): void {
-    if (this.#policy.isAllowed(host, port)) return;
-    const message = `the network rule of this sandbox does not allow ${hostInUrl(host)}:${port}`;
-    throw new Refusal(403, message + howToAllow(host, port), blockedHost(host, port, "not_allowed"));
+  /** Rules that came after the authority of the sandbox was made, and need it, let nothing through. */
+  #assertNotInspected({ host, port }: RequestTarget): void {
+    if (!this.#policy.isInspected(host, port)) return;
+    const message = `the requests to ${hostInUrl(host)}:${port} can't be checked: the sandbox was opened without rules for it`;
+    throw new Refusal(403, message, blockedHost(host, port, "request_not_allowed"));
+  }
+
+  /** Before anything is resolved: no resolver gets a name that is not allowed. Gives what allowed it. */
+  async #admit({ host, port, kind, path }: RequestTarget, method: string, life: Lifetime): Promise<string> {
+    const isAllowed = (): boolean => this.#policy.isAllowed(host, port);
+    if (isAllowed()) return this.#policy.ruleFor?.(host, port) ?? "network.allow";
+    const denied = this.#policy.deniedBy(host, port);
+    const place = `${hostInUrl(host)}:${port}`;
+    if (denied !== undefined) {
+      const message = `the rule ${denied} of this sandbox does not allow ${place}`;
+      throw new Refusal(403, message, blockedHost(host, port, "denied"));
+    }
+    const request = kind === "tunnel" ? {} : { method, path: shownPath(path) };
+    const answer = await this.#ask({ host, port, reason: "not_allowed", ...request }, isAllowed, life);
+    if (answer !== "deny") return "onBlocked";
+    const entry = entryFor(host, port);
+    const end = entry === undefined ? endFor(host, port) : "";
+    const message = `the rule network.allow of this sandbox does not allow ${place}${end}`;
+    throw new Refusal(403, message, blockedHost(host, port, "not_allowed"), entry);
+  }
+
+  async #admitRequest(
+    { check }: Pick<Inspection, "check">,
+    { host, port }: RequestTarget,
+    request: RequestFacts,
+    life: Lifetime,
+  ): Promise<void> {
+    const refusal = await refusalOf(check, request);
+    if (refusal === undefined) return;
+    // What is denied, or not clear, is no question.
+    if (!(refusal instanceof Refusal) || refusal.blocked?.reason !== "request_not_allowed") throw refusal;
+    const { method, path } = request;
+    const blocked: BlockedRequest = { host, port, reason: "request_not_allowed", method, path: shownPath(path) };
+    if ((await this.#ask(blocked, () => false, life)) === "deny") throw refusal;
+  }
+
+  async #ask(request: BlockedRequest, isAllowed: () => boolean, life: Lifetime): Promise<BlockedAnswer> {
+    return this.#questions === undefined ? "deny" : await life.during(this.#questions.put(request, isAllowed));
   }
 }
 
-function howToAllow(host: string, port: number): string {
-  const entry = port === 80 || port === 443 ? hostInUrl(host) : `${hostInUrl(host)}:${port}`;
+function endFor(host: string, port: number): string {
+  const rule = privateEntryFor(host, port);
+  return rule === undefined ? ", and it cannot be allowed" : `\nto allow it: --network 'allow=${rule}'`;
+}
+
+async function refusalOf(check: Inspection["check"], request: RequestFacts): Promise<unknown> {
   try {
-    parseAllow([entry]);
-    return `\nto allow it: network: { allow: ["${entry}"] }`;
-  } catch {
-    return ", and it cannot be allowed";
+    await check(request);
+    return undefined;
+  } catch (error) {
+    return error;
   }
+}
+
+/** A path as people are shown it. A query may have secrets. */
+function shownPath(path: string): string {
+  return (path.split("?", 1)[0] ?? "").slice(0, 1024).replace(/[^\x21-\x7e]/g, "?");
 }
 
 function cut(connection: EgressConnection): void {

@@ -1,14 +1,20 @@
-import { STATUS_CODES } from "node:http";
 import { hostInUrl } from "./host-name.js";
 
 /** Why a program did not get a host. */
 export type BlockReason =
   | "not_allowed"
+  | "denied"
   | "malformed_host"
   | "host_mismatch"
   | "name_mismatch"
   | "no_name"
-  | "not_public";
+  | "unnamed"
+  | "not_public"
+  | "not_private"
+  | "request_not_allowed"
+  | "request_unclear"
+  | "not_trusted"
+  | "not_http1";
 
 /** A host that a program did not get, as the program wrote it: 255 printable characters at most. */
 export interface BlockedHost {
@@ -23,11 +29,14 @@ export class Refusal extends Error {
   override readonly name = "Refusal";
   readonly status: number;
   readonly blocked: BlockedHost | undefined;
+  /** The entry of `network.allow` that would let it pass; undefined if none would. */
+  readonly entry: string | undefined;
 
-  constructor(status: number, message: string, blocked?: BlockedHost) {
+  constructor(status: number, message: string, blocked?: BlockedHost, entry?: string) {
     super(message);
     this.status = status;
     this.blocked = blocked;
+    this.entry = entry;
   }
 }
 
@@ -55,11 +64,19 @@ export function reportOnce(onBlocked: (blocked: BlockedHost) => void): (blocked:
 
 const WHY: Readonly<Record<BlockReason, string>> = {
   not_allowed: "network.allow does not have it",
+  denied: "network.deny has it",
   malformed_host: "it names no host",
   host_mismatch: "the Host header of a request to another host named it",
   name_mismatch: "the TLS hello of a tunnel to another host named it, or could not be read",
   no_name: "its tunnel did not open with a TLS hello that names it",
+  unnamed: "the TLS hello of a program without a proxy does not name its host",
   not_public: "its address is not public",
+  not_private: "its address is not private, as its rule says",
+  request_not_allowed: "its rules do not allow that request",
+  request_unclear:
+    "its rules need to know what a request means, and servers could understand that one in different ways",
+  not_trusted: "the program does not accept the sandbox's own certificate, which its rules or secrets need",
+  not_http1: "the program speaks no HTTP/1.1, which its rules or secrets need",
 };
 
 /** A sentence about what was blocked and why, with the entry that would allow it if that is not a new name. */
@@ -69,11 +86,31 @@ export function explainBlocked({ host, port, reason }: BlockedHost): string {
   return `blocked ${where}: ${WHY[reason]}${remedy}`;
 }
 
-/** The complete answer to a refused request. */
-export function toAnswer({ status, message }: Refusal): Buffer {
-  const body = `glovebox: ${message}\n`;
+/** Here, because node:http would be loaded with the rules of every sandbox. */
+const PHRASES: Readonly<Record<number, string>> = {
+  400: "Bad Request",
+  403: "Forbidden",
+  408: "Request Timeout",
+  413: "Payload Too Large",
+  431: "Request Header Fields Too Large",
+  502: "Bad Gateway",
+  503: "Service Unavailable",
+  504: "Gateway Timeout",
+};
+
+/** The complete answer to a refused request. Of the answer to CONNECT most programs show the status line at best, so it has the remedy, too. */
+export function toAnswer({ status, message, blocked, entry }: Refusal): Buffer {
+  const remedy = entry === undefined ? "" : ` by glovebox; to allow it: --network allow=${entry}`;
+  const more =
+    entry === undefined
+      ? ""
+      : `\nto allow it: network: { allow: ["${entry}"] } in code, --network allow=${entry} in a shell`;
+  const body = `glovebox: ${message}${more}\n`;
   const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Error"}`,
+    `HTTP/1.1 ${status} ${PHRASES[status] ?? "Error"}${remedy}`,
+    ...(blocked === undefined
+      ? []
+      : [`Proxy-Status: glovebox; error=http_request_denied; details="${blocked.reason}"`]),
     "Content-Type: text/plain; charset=utf-8",
     `Content-Length: ${Buffer.byteLength(body)}`,
     "Connection: close",

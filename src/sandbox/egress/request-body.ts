@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import type { ClientStream } from "./client-stream.js";
 import { Refusal } from "./refusal.js";
 import { headerValues, MAX_HEAD_BYTES, type RequestHead } from "./request-head.js";
@@ -23,8 +24,50 @@ export function framingOf(head: RequestHead): Framing {
   return Number(length);
 }
 
+/** The body of a request on its way, which may be read before it is sent. */
+export class OutgoingBody {
+  /** How the program framed it. It is sent in the same way, unless it changes. */
+  readonly framing: Framing;
+  readonly #pieces: AsyncIterable<Buffer>;
+  readonly #invite: () => Promise<void>;
+  #held: Buffer | undefined;
+
+  /** `invite` asks a program for the body that waits for a word before it sends one. */
+  constructor(client: ClientStream, framing: Framing, invite: () => Promise<void>) {
+    this.framing = framing;
+    this.#pieces = readBody(client, framing);
+    this.#invite = invite;
+  }
+
+  /** Whether it was read, so that the program waits for nothing any more. */
+  get isHeld(): boolean {
+    return this.#held !== undefined;
+  }
+
+  /** Reads all of it. More than `most` bytes are a `Refusal`. */
+  async whole(most: number): Promise<Buffer> {
+    if (this.#held !== undefined) return this.#held;
+    await this.#invite();
+    const pieces: Buffer[] = [];
+    let length = 0;
+    for await (const piece of this.#pieces) {
+      length += piece.length;
+      if (length > most)
+        throw new Refusal(413, `the proxy must read this body first, and it has more than ${most} bytes`);
+      pieces.push(piece);
+    }
+    this.#held = Buffer.concat(pieces);
+    return this.#held;
+  }
+
+  /** What is to be sent, once. */
+  pieces(): AsyncIterable<Buffer> {
+    return this.#held === undefined ? this.#pieces : Readable.from([this.#held]);
+  }
+}
+
 /** Yields the body of a request without its framing, and leaves what follows unread. */
-export async function* readBody(client: ClientStream, framing: Framing): AsyncGenerator<Buffer> {
+async function* readBody(client: ClientStream, framing: Framing): AsyncGenerator<Buffer> {
   if (framing !== "chunked") {
     yield* take(client, framing);
     return;

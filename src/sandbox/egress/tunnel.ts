@@ -1,20 +1,28 @@
 import { isIP, type Socket } from "node:net";
 import { type ClientHello, readHello } from "./client-hello.js";
 import type { ClientStream } from "./client-stream.js";
-import { dial, type Route, writeTo } from "./dial.js";
+import { type Route, writeTo } from "./dial.js";
 import { normalizeHost, normalizeIPv6 } from "./host-name.js";
 import type { Lifetime } from "./lifetime.js";
 import { type BlockedHost, type BlockReason, blockedHost } from "./refusal.js";
 import type { RequestTarget } from "./request-target.js";
+import type { Passing } from "./traffic/traffic.js";
 
-const ESTABLISHED = Buffer.from("HTTP/1.1 200 Connection established\r\n\r\n");
+/** The answer to CONNECT. */
+export const ESTABLISHED: Buffer = Buffer.from("HTTP/1.1 200 Connection established\r\n\r\n");
 
 /** What is needed to serve one connection. */
 export interface Exchange {
   client: ClientStream;
   life: Lifetime;
   route: Route;
-  report(blocked: BlockedHost): void;
+  /** What the program gets before the first byte of a tunnel. */
+  established: Buffer;
+  /** Opens a connection to the host that was asked for, at an address that its rules allow. */
+  dial(): Promise<Socket>;
+  report(blocked: BlockedHost, method?: string): void;
+  /** Where it is written down. Absent: nowhere. */
+  passing?: Passing | undefined;
 }
 
 /** What a tunnel must start with. */
@@ -27,9 +35,9 @@ export interface Opening {
 
 /** Connects a program with the host it asked for, both ways, until each half ends. */
 export async function tunnel(exchange: Exchange, target: RequestTarget, opening: Opening): Promise<void> {
-  const { client, life, route } = exchange;
-  const socket = await dial(target.host, target.port, route, life);
-  await client.write(ESTABLISHED);
+  const { client } = exchange;
+  const socket = await exchange.dial();
+  await client.write(exchange.established);
   if (opening.isPlain) {
     const up = readOpening(exchange, target, true).then((first) => sendUp(exchange, socket, first));
     await Promise.all([up, sendDown(exchange, socket)]);
@@ -39,7 +47,8 @@ export async function tunnel(exchange: Exchange, target: RequestTarget, opening:
   if (first.length > 0) await Promise.all([sendUp(exchange, socket, first), sendDown(exchange, socket)]);
 }
 
-async function sendUp({ client, life }: Exchange, socket: Socket, first: Buffer): Promise<void> {
+/** Sends these bytes and then all that the program sends, until it ends its half. */
+export async function sendUp({ client, life }: Exchange, socket: Socket, first: Buffer): Promise<void> {
   if (first.length > 0) await writeTo(socket, first, life);
   for (;;) {
     const chunk = await client.read();
@@ -49,7 +58,8 @@ async function sendUp({ client, life }: Exchange, socket: Socket, first: Buffer)
   socket.end();
 }
 
-async function sendDown({ client, life }: Exchange, socket: Socket): Promise<void> {
+/** Sends the program all that comes back, until the other side ends its half. */
+export async function sendDown({ client, life }: Exchange, socket: Socket): Promise<void> {
   // A plain loop over a socket destroys it at the end of the input, and with it the half that still sends.
   for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
     life.touch();
@@ -84,7 +94,7 @@ async function readHelloFirst(
  * Reads the first bytes until it is clear whether they name a server. Another name than the tunnel's host, or none, could reach a host that is
  * not allowed, at an address that many share. Returns nothing when the program closes first.
  */
-async function readOpening(exchange: Exchange, target: RequestTarget, isPlain: boolean): Promise<Buffer> {
+export async function readOpening(exchange: Exchange, target: RequestTarget, isPlain: boolean): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
   for (let atLeast = 1; ; ) {

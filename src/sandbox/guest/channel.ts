@@ -44,8 +44,10 @@ export class GuestChannel {
   #draining: Promise<void> | undefined;
   #hello: { resolve(hello: Hello): void; reject(error: SandboxError): void } | undefined;
   readonly hello: Promise<Hello>;
-  /** Handles a connection that a process in the sandbox made to the guest's listener; undefined refuses it. */
-  onAccepted: ((call: number) => CallHandler) | undefined;
+  /** Handles connections that processes in the sandbox make to the guest's listeners, by the place that the guest names; without one they are an attack. */
+  readonly acceptors: Map<string, (call: number) => CallHandler> = new Map();
+  /** Handles a query to the guest's resolver; undefined makes it an attack. */
+  onQuery: ((body: Buffer) => void) | undefined;
   /** Called once, with the reason, when the channel ends. */
   onClosed: ((error: SandboxError) => void) | undefined;
   /** Resolves to the reason when the channel has ended. */
@@ -69,6 +71,11 @@ export class GuestChannel {
 
   get window(): number {
     return this.#stream.window ?? 0;
+  }
+
+  /** Whether it has ended. */
+  get isClosed(): boolean {
+    return this.#error !== undefined;
   }
 
   /** Whether no call is running. */
@@ -103,11 +110,17 @@ export class GuestChannel {
   }
 
   /** Accepts a call that the guest opened; its frames go to the handler until `endCall`. */
-  #accept(call: number): void {
+  #accept({ call, body }: Frame): void {
     const refused = call < FIRST_ACCEPTED || this.#calls.has(call) || this.#accepted >= MAX_ACCEPTED;
-    if (refused || !this.onAccepted) throw tampered("a call that it must not open");
+    const acceptor = this.acceptors.get(body.toString("hex"));
+    if (refused || !acceptor) throw tampered("a call that it must not open");
     this.#accepted += 1;
-    this.#calls.set(call, this.onAccepted(call));
+    this.#calls.set(call, acceptor(call));
+  }
+
+  #query(body: Buffer): void {
+    if (!this.onQuery) throw tampered("a query that it must not");
+    this.onQuery(body);
   }
 
   endCall(call: number): void {
@@ -163,7 +176,8 @@ export class GuestChannel {
     try {
       for (const frame of this.#parser.push(chunk)) {
         if (frame.type === ANSWER.hello) this.#greet(frame);
-        else if (frame.type === ANSWER.accepted) this.#accept(frame.call);
+        else if (frame.type === ANSWER.accepted) this.#accept(frame);
+        else if (frame.type === ANSWER.query) this.#query(frame.body);
         else this.#dispatch(frame);
       }
     } catch (error) {

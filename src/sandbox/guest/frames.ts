@@ -39,6 +39,11 @@ export const REQUEST = {
   readRange: 0x26,
   connect: 0x30,
   awaitPort: 0x31,
+  // Edition 4.
+  listenAt: 0x32,
+  stopListening: 0x33,
+  resolve: 0x34,
+  reply: 0x35,
 } as const;
 
 export const ANSWER = {
@@ -53,6 +58,7 @@ export const ANSWER = {
   accepted: 0x88,
   ended: 0x89,
   leftOut: 0x8a,
+  query: 0x8b,
 } as const;
 
 export interface Frame {
@@ -71,9 +77,10 @@ const LENGTHS: Readonly<Record<number, readonly [number, number]>> = {
   [ANSWER.fail]: [4, 1024],
   [ANSWER.result]: [0, MAX_BODY],
   [ANSWER.stdinCredit]: [4, 4],
-  [ANSWER.accepted]: [0, 0],
+  [ANSWER.accepted]: [0, 6],
   [ANSWER.ended]: [0, 0],
   [ANSWER.leftOut]: [16, 16],
+  [ANSWER.query]: [5, 4 + 512],
 };
 
 /** The error for a guest that breaks the protocol. */

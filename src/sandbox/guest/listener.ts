@@ -10,12 +10,21 @@ export async function listenInside(
   port: number,
   take: (connection: DriverConnection) => void,
 ): Promise<void> {
-  channel.onAccepted = (id) => {
+  takeConnections(channel, "", take);
+  await new GuestCall(channel, REQUEST.listen, new BodyWriter().u16(port).pieces).wait();
+}
+
+/** Hands the connections to a listener of the guest to `take`. `place` is what the guest names it by, in hexadecimal digits. */
+export function takeConnections(
+  channel: GuestChannel,
+  place: string,
+  take: (connection: DriverConnection) => void,
+): void {
+  channel.acceptors.set(place, (id) => {
     const call = new GuestCall(channel, "accepted", id);
     take(toConnection(call));
     return call;
-  };
-  await new GuestCall(channel, REQUEST.listen, new BodyWriter().u16(port).pieces).wait();
+  });
 }
 
 /** Freezes every process of the sandbox; rejects with `unavailable` if that takes too long. */

@@ -1,5 +1,6 @@
 import { accessSync, constants } from "node:fs";
 import { SandboxError } from "../../../contracts/errors.js";
+import { installLine } from "../../machine/install-line.js";
 
 let found: string | undefined;
 
@@ -13,7 +14,7 @@ export function findBwrap(): string {
     "no_isolation",
     "bubblewrap is not installed, and without it a local sandbox is not confined",
     {
-      hint: "apt-get install bubblewrap (or dnf, pacman, apk add bubblewrap), or use the docker backend",
+      hint: `${installLine("bubblewrap")}; or use the docker backend`,
     },
   );
 }

@@ -35,6 +35,7 @@ export const ON_REOPEN: Readonly<Record<Exclude<keyof Required<SandboxOptions>, 
   env: "call",
   signal: "call",
   onEvent: "call",
+  onBlocked: "call",
   githubToken: "call",
   runTimeout: "call",
   idleTimeout: "restored",
@@ -43,13 +44,24 @@ export const ON_REOPEN: Readonly<Record<Exclude<keyof Required<SandboxOptions>, 
   allow: "restored",
   mounts: "restored",
   publish: "restored",
+  secrets: "restored",
+  audit: "restored",
   network: "fixed",
   limits: "fixed",
   isolation: "fixed",
   paths: "fixed",
 };
 
-const RESTORED = ["idleTimeout", "operationTimeout", "maxOutput", "allow", "mounts", "publish"] as const;
+const RESTORED = [
+  "idleTimeout",
+  "operationTimeout",
+  "maxOutput",
+  "allow",
+  "mounts",
+  "publish",
+  "secrets",
+  "audit",
+] as const;
 const FIXED = ["name", "labels", "network", "limits", "isolation", "paths"] as const;
 
 /** What restricts a sandbox with these options. Contains no secret. */

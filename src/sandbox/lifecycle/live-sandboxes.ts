@@ -17,7 +17,7 @@ const turns = new Map<string, Promise<unknown>>();
 /** Options of a call that say nothing about the sandbox. */
 const OF_THE_CALL: ReadonlySet<string> = new Set(["id", "ifExists", "signal", "onEvent", "runTimeout"]);
 /** Never shown: they may be secrets. */
-const HIDDEN: ReadonlySet<string> = new Set(["env", "githubToken"]);
+const HIDDEN: ReadonlySet<string> = new Set(["env", "githubToken", "onBlocked"]);
 const DEFAULTS: SandboxOptions = {
   keep: false,
   labels: {},
@@ -32,6 +32,12 @@ const DEFAULTS: SandboxOptions = {
 /** Makes a sandbox known to later calls of this process. */
 export function addLive(sandbox: Sandbox, opts: SandboxOptions): void {
   live.set(sandbox.id, { sandbox, opts });
+}
+
+/** Remembers what has changed of the options of an open sandbox. */
+export function changeLive(id: string, changed: Pick<SandboxOptions, "network">): void {
+  const found = live.get(id);
+  if (found !== undefined) live.set(id, { ...found, opts: { ...found.opts, ...changed } });
 }
 
 /** Forgets a sandbox that was closed. */

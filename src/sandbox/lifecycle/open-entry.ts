@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Backend, ForkOptions, Resource, SandboxEntry, SnapshotRecord } from "../../../contracts/backend.js";
 import type { Driver } from "../../../contracts/driver.js";
 import { SandboxError } from "../../../contracts/errors.js";
+import type { NetworkPolicy } from "../../../contracts/types.js";
 import {
   addResource,
   claimName,
@@ -17,6 +18,9 @@ import {
 } from "../../ledger.js";
 import { failpoint } from "../../machine/failpoint.js";
 import { runtimeDir } from "../../machine/home.js";
+import { isoTime } from "../../util/iso-time.js";
+import { changeLive } from "./live-sandboxes.js";
+import { assertNetwork } from "./policy.js";
 import { isLeftOver } from "./reap-records.js";
 
 /** How long to wait for a busy service when a failed opening is undone, in milliseconds. */
@@ -36,7 +40,9 @@ export interface EntryOptions {
   readonly envNames: readonly string[];
   readonly keepsAll: boolean;
   /** Throws if a policy forbids another one of the same kind. */
-  readonly assertAllowed?: ((entry: Pick<OpenEntry, "createdAt" | "expiresAt">) => Promise<void>) | undefined;
+  readonly assertAllowed?:
+    | ((entry: Pick<OpenEntry, "createdAt" | "expiresAt" | "network">) => Promise<void>)
+    | undefined;
   readonly onProgress?: ((id: string, message: string) => void) | undefined;
 }
 
@@ -77,6 +83,7 @@ export class OpenEntry implements SandboxEntry {
   #state: "new" | "recorded" | "ready" = "new";
   #plan: unknown;
   #driver: Driver | undefined;
+  #rules: SandboxRules;
   readonly #warnings: string[] = [];
 
   /** With `id`: the entry of a kept sandbox that is reopened. */
@@ -87,6 +94,7 @@ export class OpenEntry implements SandboxEntry {
     this.#isKept = id !== undefined;
     this.#opts = opts;
     this.#keep = opts.keep;
+    this.#rules = opts.rules;
     this.signal = this.#opening.signal;
     const abort = (): void => {
       if (this.#state !== "ready") this.#opening.abort(signal?.reason);
@@ -104,7 +112,7 @@ export class OpenEntry implements SandboxEntry {
   }
 
   get createdAt(): string {
-    return rememberedRecord(this.id)?.createdAt ?? new Date().toISOString();
+    return rememberedRecord(this.id)?.createdAt ?? isoTime();
   }
 
   get keepsAll(): boolean {
@@ -146,6 +154,21 @@ export class OpenEntry implements SandboxEntry {
     if (this.#isKept) await updateRecord(this.id, { reopen: plan });
   }
 
+  get network(): NetworkPolicy {
+    return this.#rules.network;
+  }
+
+  async saveNetwork(network: NetworkPolicy): Promise<void> {
+    const rules = { ...this.#rules, network };
+    if (this.#isKept) await updateRecord(this.id, { rules });
+    this.#rules = rules;
+    changeLive(this.id, { network });
+  }
+
+  async checkNetwork(network: NetworkPolicy): Promise<void> {
+    await assertNetwork(network);
+  }
+
   warn(message: string): void {
     if (this.#driver?.onWarning !== undefined) this.#driver.onWarning(message);
     else this.#warnings.push(message);
@@ -173,7 +196,7 @@ export class OpenEntry implements SandboxEntry {
     const forks = Array.from({ length: count }, (_, index) => ({
       // No two sandboxes have the same name.
       entry: new OpenEntry(
-        { ...this.#opts, name: undefined, made: undefined, keep: this.#keep },
+        { ...this.#opts, rules: this.#rules, name: undefined, made: undefined, keep: this.#keep },
         { expiresAt: this.expiresAt },
       ),
       n: index + 1,
@@ -246,7 +269,8 @@ export class OpenEntry implements SandboxEntry {
     // A sandbox that is ready too late must not be kept: nobody would get its id.
     this.signal.throwIfAborted();
     if (this.#keep) {
-      const { rules, envNames, keepsAll } = this.#opts;
+      const { envNames, keepsAll } = this.#opts;
+      const rules = this.#rules;
       const more = { ...(envNames.length > 0 && { envNames }), ...(keepsAll && { keepsAll }) };
       await updateRecord(this.id, { state: "kept", workDir, hostDir, rules, ...more, reopen: this.#plan });
       this.#isKept = true;

@@ -4,7 +4,7 @@ import { branchNameFault } from "../../util/branch-name.js";
 import * as is from "../../util/schema.js";
 import { check, invalidArgument, type Schema } from "../../util/schema.js";
 import { backendOptionNames } from "../backend-names.js";
-import { parseAllow } from "../egress.js";
+import { networkSchema, secretsSchema, variablesOf } from "../egress.js";
 import { type BackendOptions, MAX_FILE_BYTES, type SandboxOptions } from "../types.js";
 import { CREATING } from "./made-options.js";
 import { labelsSchema, nameSchema, referenceSchema } from "./naming.js";
@@ -27,19 +27,11 @@ const image = is.and(is.text, (value, name) => {
   if (value.startsWith("-") || /\s/.test(value)) throw invalidArgument(name, "the name of an image", value);
 });
 
-const hosts = is.custom<string[]>((value, name) => {
-  if (!Array.isArray(value)) throw invalidArgument(name, "an array", value);
-  parseAllow(value as string[], name);
-});
-const someHosts = is.object<{ allow: string[] }>(
-  { allow: is.required(hosts) },
-  {},
-  { incomplete: "a list named allow" },
-);
-const network = is.custom<NetworkPolicy>((value, name) => {
-  if (value === "none" || value === "full") return;
-  if (typeof value !== "object") throw invalidArgument(name, '"none", "full" or { allow: [...] }', value);
-  check(value, someHosts, name);
+/** The option `network`. */
+export const networkOption: Schema<NetworkPolicy> = networkSchema({
+  expected: '"none", "full" or { allow: [...] }',
+  least: 0,
+  isHostLoopbackKnown: true,
 });
 
 const target = is.and(is.path, (value, name) => {
@@ -77,13 +69,16 @@ const sandboxOptions: Schema<Omit<SandboxOptions, keyof BackendOptions>> = is.ob
     maxOutput: is.whole(0, MAX_FILE_BYTES),
     env: is.env,
     allow: is.list(is.text),
-    network,
+    network: networkOption,
+    secrets: secretsSchema,
     limits: is.object({ memory: is.positive, cpus: is.cores, pids: is.positive, disk: is.positive }),
     isolation: is.oneOf("required", "none"),
     mounts: is.list(is.object({ source: is.required(is.path), target, writable: is.flag })),
     publish: is.list(is.port),
     signal: is.signal,
     onEvent: is.callback(),
+    onBlocked: is.callback(),
+    audit: is.path,
     githubToken: is.token,
     gitFilters: is.list(is.matching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "the name of a filter")),
     gitAlternates: is.list(is.path),
@@ -111,6 +106,19 @@ export function validateSandboxOptions(
     }
     if (given.ifExists !== undefined)
       throw excluded("ifExists", given.ifExists, "id", "give name instead of id, or leave ifExists out");
+  }
+  const variables = variablesOf(given.secrets ?? {});
+  const double = variables.find((name, at) => variables.indexOf(name) !== at);
+  if (double !== undefined) {
+    throw new SandboxError("invalid_argument", `Variable ${double} is in secrets twice`, {
+      hint: 'a secret with sign: "aws" also sets AWS_ACCESS_KEY_ID',
+    });
+  }
+  const twice = variables.find((name) => Object.hasOwn(given.env ?? {}, name));
+  if (twice !== undefined) {
+    throw new SandboxError("invalid_argument", `Variable ${twice} is in secrets and in env`, {
+      hint: "leave it out of env: commands get a placeholder",
+    });
   }
   if (given.ifExists !== undefined && given.name === undefined) {
     throw new SandboxError("invalid_argument", `Option ifExists ("${given.ifExists}") needs the option name`, {

@@ -1,11 +1,12 @@
 import type { Backend } from "../../../contracts/backend.js";
 import type { SandboxOptions } from "../../../contracts/sandbox.js";
+import type { NetworkPolicy } from "../../../contracts/types.js";
 import type { Exposure, SandboxRecord } from "../../ledger.js";
 import { policiesInForce } from "../settings/policies.js";
 import {
   assertAllowed,
   assertEnforceable,
-  assertWindowAllowed,
+  assertNetworkAllowed,
   type Subject,
   withPolicyDefaults,
 } from "../settings/policy-rules.js";
@@ -37,9 +38,9 @@ export async function assertStillAllowed(
   assertAllowed(policies, { ...subjectOf(backend, opts, exposure), ...ttl });
 }
 
-/** Throws `permission_denied` if a policy forbids to open the network of a sandbox for these names. */
-export async function assertNetworkWindow(allow: readonly string[]): Promise<void> {
-  assertWindowAllowed(await policiesInForce(), allow);
+/** Throws `permission_denied` if a policy forbids a network, for good or for a while. */
+export async function assertNetwork(network: NetworkPolicy): Promise<void> {
+  assertNetworkAllowed(await policiesInForce(), network);
 }
 
 /** Throws `permission_denied` if a container of a task breaks a policy. Returns its limits, with what the policies set. */

@@ -17,6 +17,7 @@ import { failpoint } from "../../machine/failpoint.js";
 import { sweepStaleLocks } from "../../machine/lock.js";
 import { isOwnerAlive } from "../../machine/owner.js";
 import { isSandboxId } from "../../machine/sandbox-id.js";
+import { isoTime } from "../../util/iso-time.js";
 import { sweepRepositoryLocks } from "../git.js";
 
 /** One sandbox of the ledger. What a damaged record doesn't say is absent. */
@@ -119,7 +120,7 @@ async function reapOne(
   opts: ReapOptions,
 ): Promise<void> {
   const emit = (type: "teardown" | "leak", message: string): void =>
-    opts.onEvent?.({ type, sandboxId: id, backend, message, time: new Date().toISOString() });
+    opts.onEvent?.({ type, sandboxId: id, backend, message, time: isoTime() });
   try {
     // Another process may have been faster; then it is gone, but not removed by us.
     if (!(await removeRecorded(id, isLeftOver, removerOf))) return;

@@ -1,5 +1,6 @@
 import type { SandboxError } from "../../../contracts/errors.js";
 import type { SandboxEvent } from "../../../contracts/types.js";
+import { isoTime } from "../../util/iso-time.js";
 import type { Redactor } from "../../util/redact.js";
 import { createRedactor, redact, truncate } from "../../util/sanitize.js";
 import type { Driver } from "../types.js";
@@ -29,7 +30,7 @@ export function createEmit(
       sandboxId: driver.id,
       backend: driver.backend,
       message: truncate(redact(message, known), MAX_MESSAGE_BYTES),
-      time: new Date().toISOString(),
+      time: isoTime(),
     };
     try {
       listener(event);

@@ -1,5 +1,6 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import type { ProcessExit, ProcessOutput, ProcessStream, ReadOutputOptions } from "../../../contracts/types.js";
+import { isoTime } from "../../util/iso-time.js";
 import { MAX_DRAIN } from "../types.js";
 import { abortMessage } from "./abort-message.js";
 import { OutputRing, RING_BYTES } from "./output-ring.js";
@@ -18,7 +19,7 @@ type About = Pick<TrackedProcess, "id" | "argv" | "hasStdin" | "hasTerminal" | "
 export class TrackedProcess {
   readonly id: string;
   readonly argv: readonly string[];
-  readonly startedAt: string = new Date().toISOString();
+  readonly startedAt: string = isoTime();
   readonly hasStdin: boolean;
   readonly hasTerminal: boolean;
   /** Whether its output is read whoever listens, and `wait` waits for the rest of it. */

@@ -94,7 +94,8 @@ class SocketOwners {
     program.stdout.on("error", gone).on("data", (chunk: Buffer) => this.#receive(chunk));
     // A client that waits for its answer keeps the process alive, nothing else does.
     program.unref();
-    for (const stream of [program.stdin, program.stdout] as unknown as Socket[]) stream.unref();
+    // On Bun a child's stdin has no unref.
+    for (const stream of [program.stdin, program.stdout] as unknown as Partial<Socket>[]) stream.unref?.();
     this.#program = program;
     return program;
   }

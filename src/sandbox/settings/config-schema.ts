@@ -1,6 +1,7 @@
-import type { NetworkPolicy } from "../../../contracts/types.js";
+import type { NetworkPolicy, SecretRule } from "../../../contracts/types.js";
 import type { Fields, Schema } from "../../util/schema.js";
 import * as is from "../../util/schema.js";
+import { secretsSchema } from "../egress.js";
 import { checkWorkDir } from "../lifecycle.js";
 import { backendName, network, schemaLine } from "./fields.js";
 import { lifetime, size } from "./quantity.js";
@@ -26,6 +27,8 @@ export interface BackendDefaults extends ConfiguredDefaults {
 export interface UserConfig extends ConfiguredDefaults {
   $schema?: string;
   backend?: string;
+  /** Secrets by the names of their variables. A sandbox gets one only when it is asked for by its name. */
+  secrets?: Readonly<Record<string, SecretRule>>;
   backends?: Readonly<Record<string, BackendDefaults>>;
 }
 
@@ -47,6 +50,9 @@ export const CONFIG_SCHEMA: Schema<UserConfig> = is.object(
     $schema: schemaLine,
     backend: is.noted(backendName, { description: "Backend of new sandboxes." }),
     ...defaults,
+    secrets: is.noted(secretsSchema, {
+      description: "Secrets by the names of their variables, for --secret NAME. Never their values.",
+    }),
     backends: is.noted(
       is.record(
         is.object<BackendDefaults>({

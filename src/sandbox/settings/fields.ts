@@ -1,33 +1,21 @@
 import type { NetworkPolicy } from "../../../contracts/types.js";
 import { nearestName } from "../../util/nearest.js";
 import * as is from "../../util/schema.js";
-import { check, invalidArgument, type Schema } from "../../util/schema.js";
+import { invalidArgument, type Schema } from "../../util/schema.js";
 import { backendOptionNames } from "../backend-names.js";
-import { parseAllow } from "../egress.js";
+import { networkSchema } from "../egress.js";
 
-const hosts: Schema<string[]> = is.custom(
-  (value, name) => {
-    if (!Array.isArray(value) || value.length === 0) throw invalidArgument(name, "a list of host names", value);
-    parseAllow(value as string[], name);
-  },
-  { type: "array", items: { type: "string" }, minItems: 1 },
-);
-const someHosts = is.object<{ allow: string[] }>(
-  { allow: is.required(hosts) },
-  {},
-  { incomplete: "a list named allow" },
-);
+const written = { expected: "none, full or a list named allow", least: 1 } as const;
 
-/** What a sandbox can reach. */
-export const network: Schema<NetworkPolicy> = is.custom(
-  (value, name) => {
-    if (value === "none" || value === "full") return;
-    if (typeof value !== "object" || value === null)
-      throw invalidArgument(name, "none, full or a list named allow", value);
-    check(value, someHosts, name);
-  },
-  { oneOf: [{ enum: ["none", "full"] }, someHosts] },
-);
+/** What a sandbox can reach. A port of the host's loopback is opened for one sandbox, not for all. */
+export const network: Schema<NetworkPolicy> = networkSchema({ ...written, isHostLoopbackKnown: false });
+
+/** The most that a sandbox can reach. */
+export const mostNetwork: Schema<NetworkPolicy> = networkSchema({
+  ...written,
+  isHostLoopbackKnown: true,
+  isBound: true,
+});
 
 /** The name of a backend. One that is nearly that of a known backend is a mistake. */
 export const backendName: Schema<string> = is.and(

@@ -6,7 +6,7 @@ import type { SandboxOptions } from "../../../contracts/sandbox.js";
 import type { Limits, NetworkPolicy } from "../../../contracts/types.js";
 import { isWithin } from "../../machine/system-folders.js";
 import { globToRegExp } from "../../util/glob.js";
-import { firstBeyond } from "../egress.js";
+import { entryText, firstBeyond } from "../egress.js";
 import type { Policy } from "./policies.js";
 import type { Bound, PolicyFile } from "./policy-schema.js";
 import { toBytes, toMilliseconds } from "./quantity.js";
@@ -50,9 +50,9 @@ export function assertAllowed(policies: readonly Policy[], subject: Subject): vo
   refuseFirst(policies, (rules) => faultOf(rules, subject));
 }
 
-/** Throws `permission_denied` if a policy forbids to let these names out for a while. */
-export function assertWindowAllowed(policies: readonly Policy[], allow: readonly string[]): void {
-  refuseFirst(policies, (rules) => networkFault(rules, { allow: [...allow] }));
+/** Throws `permission_denied` if a policy forbids a network. */
+export function assertNetworkAllowed(policies: readonly Policy[], network: NetworkPolicy): void {
+  refuseFirst(policies, (rules) => networkFault(rules, network));
 }
 
 function refuseFirst(policies: readonly Policy[], find: (rules: PolicyFile) => PolicyFault | undefined): void {
@@ -168,7 +168,7 @@ function usualNetwork(policies: readonly Policy[], backend: Backend, opts: Sandb
 function isWithinNetwork(asked: NetworkPolicy, most: NetworkPolicy): boolean {
   if (most === "full" || asked === "none") return true;
   if (most === "none" || asked === "full") return false;
-  return firstBeyond(asked.allow, most.allow) === undefined;
+  return firstBeyond(asked, most) === undefined;
 }
 
 /** The least of what the policies set for a sandbox that asks for nothing. */
@@ -198,5 +198,10 @@ function realOf(path: string): string {
 }
 
 function shown(network: NetworkPolicy): string {
-  return typeof network === "string" ? network : `allow=${network.allow.join(",")}`;
+  if (typeof network === "string") return network;
+  const { allow, deny = [] } = network;
+  return [
+    `allow=${allow.map(entryText).join(",")}`,
+    ...(deny.length > 0 ? [`deny=${deny.map(entryText).join(",")}`] : []),
+  ].join(",");
 }

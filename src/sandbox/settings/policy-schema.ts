@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import type { NetworkPolicy } from "../../../contracts/types.js";
 import * as is from "../../util/schema.js";
 import { invalidArgument, type Schema } from "../../util/schema.js";
-import { backendName, network, schemaLine } from "./fields.js";
+import { backendName, mostNetwork, schemaLine } from "./fields.js";
 import { lifetime, size, toBytes, toMilliseconds } from "./quantity.js";
 
 /** An upper bound, and what a sandbox gets that asks for nothing: the bound itself unless `default` is given. */
@@ -73,7 +73,7 @@ export const POLICY_SCHEMA: Schema<PolicyFile> = is.object(
       description:
         "Only images whose name matches one of these patterns: * stands for anything but a slash, ** for anything.",
     }),
-    network: is.noted(network, { description: "The most that a sandbox can reach." }),
+    network: is.noted(mostNetwork, { description: "The most that a sandbox can reach." }),
     isolation: is.noted(is.oneOf("required"), {
       description: "Forbids isolation: none, and the options of a backend that weaken its isolation.",
     }),

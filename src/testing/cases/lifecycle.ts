@@ -11,9 +11,9 @@ import type { ConformanceCase } from "../types.js";
 
 /** The names of everything that a sandbox lacks. */
 function lacking({ limits, network, snapshot, fork, keep, paths, ...flags }: Capabilities): string[] {
-  const missing = (["pty", "user", "workDir", "combinedOutput", "ports", "git"] as const).filter(
-    (name) => !flags[name],
-  );
+  const missing = (
+    ["networkRules", "liveNetwork", "pty", "user", "workDir", "combinedOutput", "secrets", "ports", "git"] as const
+  ).filter((name) => !flags[name]);
   return [
     ...(["memory", "cpus", "pids", "disk"] as const)
       .filter((name) => !limits.includes(name))

@@ -126,6 +126,33 @@ export const networkCases: readonly ConformanceCase[] = [
     run: isCutOff,
   },
   {
+    id: "network.change",
+    title: "changed rules",
+    requirement:
+      "`setNetwork` replaces the rules of an open sandbox and records them; `full`, and what the option `network` refuses, are refused.",
+    options: { network: { allow: ["allowed.invalid"] }, keep: true },
+    closes: true,
+    needs: ({ liveNetwork }) => (liveNetwork === true ? undefined : "capabilities.liveNetwork is not true"),
+    async refused({ sandbox }) {
+      await refuses("unsupported", "setNetwork", () => sandbox.setNetwork("none"));
+    },
+    async run(context) {
+      const { sandbox, open } = context;
+      const { id } = sandbox;
+      await refuses("unsupported", 'setNetwork("full")', () => sandbox.setNetwork("full" as "none"));
+      const odd = await refuses("invalid_argument", "an odd entry", () => sandbox.setNetwork({ allow: ["*"] }));
+      includes(odd.message, "network.allow[0]", "the message names the entry");
+      await sandbox.setNetwork({ allow: ["other.invalid"] });
+      await isCutOff(context);
+      await sandbox.teardown();
+      const old = { id, network: { allow: ["allowed.invalid"] } };
+      await refuses("invalid_argument", "reopening it with the old rules", () => open(old));
+      const again = await open({ id, network: { allow: ["other.invalid"] }, keep: false });
+      await again.setNetwork("none");
+      await isCutOff({ ...context, sandbox: again });
+    },
+  },
+  {
     id: "network.allow-odd",
     title: "invalid entries",
     requirement:

@@ -1,5 +1,6 @@
 import { constants, type Stats } from "node:fs";
 import { type FileHandle, lstat, open, readdir, readlink } from "node:fs/promises";
+import { assertReadNames } from "./byte-path.js";
 import { encodeTarMember, TAR_BLOCK, type TarMember, tarPadding } from "./tar-encode.js";
 
 const CHUNK = 64 * 1024;
@@ -73,7 +74,7 @@ async function* pieces(
       if (selection === "skip") continue;
       if (stats?.isSymbolicLink()) {
         const link = await unlessGone(readlink(source, { encoding: "buffer" }));
-        if (link !== undefined) yield encodeTarMember(toMember("symlink", path, stats, 0, link));
+        if (link !== undefined) yield encodeTarMember(toMember("symlink", path, stats, 0, Buffer.from(link)));
       } else if (stats?.isFile()) {
         yield* packFile(source, path, toMember);
       } else if (stats?.isDirectory()) {
@@ -97,6 +98,7 @@ async function openLevel(path: Buffer, prefix: Buffer, flags: number): Promise<L
   try {
     const base = process.platform === "linux" ? Buffer.from(`/proc/self/fd/${handle.fd}`) : path;
     const names = await readdir(base, { encoding: "buffer" });
+    assertReadNames(names);
     return { handle, base, prefix, names: names.sort((a, b) => Buffer.compare(b, a)) };
   } catch (error) {
     await handle.close();

@@ -3,6 +3,7 @@ import { chmod, copyFile, lstat, mkdir, mkdtemp, open, readdir, rename, rm, rmdi
 import { dirname, join, relative, resolve } from "node:path";
 import { codedError } from "../coded-error.js";
 import { makeDirectories } from "../make-directories.js";
+import { toPath } from "./byte-path.js";
 import { malformed } from "./tar-decode.js";
 import { LinkPlan } from "./tar-links.js";
 import { escapes, toConfinedName, toText } from "./tar-names.js";
@@ -94,7 +95,7 @@ class Unpacking {
       await this.#add(member);
     }
     for (const { path, target } of this.#chosenLinks()) {
-      await onArchiveName(path, symlink(Buffer.from(target, "latin1"), this.#at(path)));
+      await onArchiveName(path, symlink(toPath(Buffer.from(target, "latin1")), this.#at(path)));
     }
     return this.#result;
   }
@@ -190,8 +191,8 @@ class Unpacking {
     this.#lastParent = parent;
   }
 
-  #at(path: string): Buffer {
-    return Buffer.concat([Buffer.from(`${this.#root}/`), Buffer.from(path, "latin1")]);
+  #at(path: string): string | Buffer {
+    return toPath(Buffer.concat([Buffer.from(`${this.#root}/`), Buffer.from(path, "latin1")]));
   }
 
   #spend(bytes: number): void {

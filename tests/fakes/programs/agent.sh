@@ -30,7 +30,9 @@ say() {
 finish() {
   text=$(quote "$2")
   case $name in
-    claude) printf '{"type":"result","subtype":"%s","is_error":%s,"num_turns":%s,"result":"%s","session_id":"s-1","total_cost_usd":%s,"usage":{"input_tokens":10,"output_tokens":5,"cache_read_input_tokens":2,"cache_creation_input_tokens":1}}\n' "${subtype:-success}" "$1" "$n" "$text" "$cost" ;;
+    claude)
+      case $text in "API Error: "[0-9]*) status=${text#API Error: }; status=${status%% *} ;; *) status=null ;; esac
+      printf '{"type":"result","subtype":"%s","is_error":%s,"api_error_status":%s,"num_turns":%s,"result":"%s","session_id":"s-1","total_cost_usd":%s,"usage":{"input_tokens":10,"output_tokens":5,"cache_read_input_tokens":2,"cache_creation_input_tokens":1}}\n' "${subtype:-success}" "$1" "$status" "$n" "$text" "$cost" ;;
     codex)
       if [ "$1" = true ]; then printf '{"type":"turn.failed","error":{"message":"%s"}}\n' "$text"
       else echo '{"type":"turn.completed","usage":{"input_tokens":12,"cached_input_tokens":2,"output_tokens":5}}'; fi ;;

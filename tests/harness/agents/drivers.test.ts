@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { driverOf, findVersion, isOlder } from "../../../src/harness/agents.js";
-import type { AgentDriver, AgentSignal, AgentTask, AgentVerdict } from "../../../src/harness/types.js";
+import type { AgentDriver, AgentSignal, AgentTask, AgentVerdict, SessionTotals } from "../../../src/harness/types.js";
 
 const task = (agent: string, more: Partial<AgentTask> = {}): AgentTask => ({
   agent,
@@ -43,7 +43,7 @@ describe("what the CLIs print is understood:", () => {
     expect(of(signals, "turn")).toHaveLength(2);
     expect(of(signals, "tool_call")).toEqual([{ type: "tool_call", tool: "Bash", summary: "npm test" }]);
     expect(of(signals, "tool_result")).toEqual([{ type: "tool_result", isError: true }]);
-    expect(of(signals, "usage")).toEqual([
+    expect(of(signals, "usage").slice(-1)).toMatchObject([
       { type: "usage", usage: { input: 10, output: 60, cacheRead: 2000, cacheWrite: 300 }, costUsd: 0.0412 },
     ]);
   });
@@ -70,7 +70,7 @@ describe("what the CLIs print is understood:", () => {
     const { signals, verdict } = replay("codex-0.166.0.success");
     expect(verdict).toEqual({ isError: false, text: "The sum is mended." });
     expect(of(signals, "session")[0]?.sessionId).toBe("0199a213-81c0-7800-8aa1-bbab2a035a53");
-    expect(of(signals, "usage")).toEqual([
+    expect(of(signals, "usage")).toMatchObject([
       { type: "usage", usage: { input: 315, output: 122, cacheRead: 24448, cacheWrite: 0 } },
     ]);
     expect(of(signals, "tool_call")).toEqual([{ type: "tool_call", tool: "shell", summary: "bash -lc 'npm test'" }]);
@@ -140,11 +140,18 @@ describe("a command line", () => {
   test("of Codex goes on with a session and switches its own sandbox off", () => {
     const { argv, stdin } = driver("codex").command(request);
     expect(argv).toEqual([
-      ...["codex", "exec", "resume", "s", "--json", "--skip-git-repo-check", "--ignore-user-config"],
-      ...["--dangerously-bypass-approvals-and-sandbox", "--model", "m", "-"],
+      ...[
+        "/bin/sh",
+        "-c",
+        '[ -n "$CODEX_API_KEY" ] || export CODEX_API_KEY="$OPENAI_API_KEY"; exec codex "$@"',
+        "codex",
+      ],
+      ...["exec", "resume", "s", "--json", "--skip-git-repo-check", "--ignore-user-config"],
+      ...["--dangerously-bypass-approvals-and-sandbox", "--disable", "plugins", "--disable", "apps"],
+      ...["-c", "analytics.enabled=false", "--model", "m", "-"],
     ]);
     expect(stdin).toBe("be brief\n\ndo it; $(rm)");
-    expect(driver("codex").command({ prompt: "p" }).argv.slice(0, 3)).toEqual(["codex", "exec", "--json"]);
+    expect(driver("codex").command({ prompt: "p" }).argv.slice(3, 6)).toEqual(["codex", "exec", "--json"]);
   });
 
   test("of Pi has its tools as one list", () => {
@@ -158,10 +165,152 @@ describe("a command line", () => {
       "--no-skills",
       "--tools",
       "read,bash",
-      "--session-id",
+      "--fork",
       "s",
     ]);
   });
+
+  test("leads Codex and Pi to a gateway, and takes more arguments", () => {
+    const env = { OPENAI_BASE_URL: 'https://gateway.test/"v1', ANTHROPIC_BASE_URL: "https://gateway.test" };
+    const { argv } = driver("codex").command({ prompt: "p", env, args: ["-c", "x=1"] });
+    expect(argv).toContain('model_provider="gateway"');
+    expect(argv.join(" ")).toContain('base_url="https://gateway.test/\\"v1"');
+    expect(argv.slice(-3)).toEqual(["-c", "x=1", "-"]);
+    const { homeFiles = {} } = driver("pi").command({ prompt: "p", env });
+    expect(JSON.parse(homeFiles[".pi/agent/models.json"] ?? "")).toEqual({
+      providers: { anthropic: { baseUrl: env.ANTHROPIC_BASE_URL }, openai: { baseUrl: env.OPENAI_BASE_URL } },
+    });
+    expect(driver("pi").command({ prompt: "p" }).homeFiles).toBeUndefined();
+  });
+});
+
+describe("a session that is continued is counted once:", () => {
+  const last = (name: string, line: unknown, before: SessionTotals | undefined) => {
+    const signals = driver(name).reader(before).line(JSON.stringify(line));
+    return signals.find((signal) => signal.type === "usage");
+  };
+  const tokens = (input: number, output: number) => ({ input, output, cacheRead: 0, cacheWrite: 0 });
+  const models = (inputTokens: number, outputTokens: number, costUSD: number) => ({
+    m: { inputTokens, outputTokens, costUSD },
+  });
+  const result = (modelUsage: unknown, cost: number, more = {}) => ({
+    ...{ type: "result", is_error: false, total_cost_usd: cost, modelUsage, ...more },
+    usage: { input_tokens: 2000, output_tokens: 200 },
+  });
+  const before = { usage: tokens(1000, 100), costUsd: 0.011 };
+
+  test("Claude Code 2.1.327 says what it used since it was started", () => {
+    const more = { model_usage_since_last_result: models(2000, 200, 0.022) };
+    expect(last("claude-code", result(models(3000, 300, 0.033), 0.033, more), before)).toEqual({
+      ...{ type: "usage", usage: tokens(2000, 200), costUsd: 0.022 },
+      session: { usage: tokens(3000, 300), costUsd: 0.033 },
+    });
+  });
+
+  test("a Claude Code that does not is believed what its models used", () => {
+    expect(last("claude-code", result(models(3000, 300, 0.033), 0.033), before)).toMatchObject({
+      costUsd: expect.closeTo(0.022, 9),
+    });
+    expect(last("claude-code", result(models(2000, 200, 0.022), 0.022), before)).toMatchObject({ costUsd: 0.022 });
+    expect(last("claude-code", result(models(2000, 200, 0.022), 0.022), undefined)).toMatchObject({ costUsd: 0.022 });
+  });
+
+  test("Codex, whose count goes on from the last one or starts anew", () => {
+    const done = (input_tokens: number, output_tokens: number) => ({
+      type: "turn.completed",
+      usage: { input_tokens, output_tokens },
+    });
+    expect(last("codex", done(3000, 300), before)).toMatchObject({ usage: tokens(2000, 200) });
+    expect(last("codex", done(2000, 90), before)).toMatchObject({ usage: tokens(2000, 90) });
+    expect(last("codex", done(3000, 300), undefined)).toMatchObject({ usage: tokens(3000, 300) });
+  });
+});
+
+describe("whose fault a failure was", () => {
+  const claude = (more: Record<string, unknown>) => ({ type: "result", subtype: "success", is_error: true, ...more });
+  const codex = (message: string) => ({ type: "turn.failed", error: { message } });
+  const verdictOf = (name: string, ...lines: unknown[]): AgentVerdict | undefined => {
+    const reader = driver(name).reader();
+    const signals = lines.flatMap((line) => reader.line(JSON.stringify(line)));
+    return signals.find((signal) => signal.type === "result")?.result;
+  };
+
+  test.each([
+    [{ api_error_status: 401, result: "x" }, "unauthenticated"],
+    [{ api_error_status: 403, result: "Failed to authenticate" }, "unauthenticated"],
+    [{ api_error_status: 429, api_error_type: "rate_limit_error" }, "rate_limit"],
+    [{ api_error_status: 500, result: "trouble in the billing module" }, "network"],
+    [{ api_error_status: 529 }, "rate_limit"],
+    [{ api_error_status: 400, result: "billing, 401, rate limit" }, "agent_error"],
+  ])("is in the fields of Claude Code: %j", (fields, failure) => {
+    expect(verdictOf("claude-code", claude(fields))).toMatchObject({ failure });
+  });
+
+  test("is in the message of Claude Code that stands for an error", () => {
+    const message = { role: "assistant", content: [{ type: "text", text: "Credit balance is too low" }] };
+    const event = { type: "assistant", message, is_api_error_message: true, error: "billing_error" };
+    expect(verdictOf("claude-code", event, claude({ api_error_status: 400 }))).toMatchObject({ failure: "quota" });
+  });
+
+  test.each([
+    ["unexpected status 401 Unauthorized: x, url: http://gateway.test/v1/responses", "unauthenticated"],
+    ["unexpected status 403 Forbidden: billing", "unauthenticated"],
+    ["exceeded retry limit, last status: 429 Too Many Requests", "rate_limit"],
+    ["We’re currently experiencing high demand, which may cause temporary errors.", "network"],
+    ["stream disconnected before completion: Transport error", "network"],
+    ['{"error":{"message":"x","type":"insufficient_quota","code":"insufficient_quota"}}', "quota"],
+    ['{"error":{"message":"the rate limit of the billing module","type":"invalid_request_error"}}', "agent_error"],
+  ])("is in the error of Codex: %s", (message, failure) => {
+    expect(verdictOf("codex", codex(message))).toMatchObject({ failure });
+  });
+
+  test.each([
+    ['529 {"type":"error","error":{"type":"overloaded_error","message":"x"}}', "rate_limit"],
+    ['403 {"type":"error","error":{"type":"permission_error","message":"x"}}', "unauthenticated"],
+    ["terminated", "network"],
+    ["the model refuses to talk about 401 and billing", "agent_error"],
+  ])("is in the error of Pi: %s", (errorMessage, failure) => {
+    const message = { role: "assistant", stopReason: "error", errorMessage, content: [] };
+    const lines = [
+      { type: "message_end", message },
+      { type: "agent_end", willRetry: false },
+    ];
+    expect(verdictOf("pi", ...lines)).toMatchObject({ isError: true, failure });
+  });
+
+  test("is never in the words of a model", () => {
+    const reader = driver("command", { command: ["x"] }).reader();
+    reader.line("401: too many requests to the billing module, connection lost");
+    expect(reader.end({ exitCode: 1, stderr: "" })).toMatchObject({ failure: "no_result" });
+  });
+});
+
+test("Pi is judged by its last end: one before it tries again is none", () => {
+  const reader = driver("pi").reader();
+  const end = (stopReason: string, willRetry: boolean): AgentSignal[] => [
+    ...reader.line(JSON.stringify({ type: "message_end", message: { role: "assistant", stopReason, content: [] } })),
+    ...reader.line(JSON.stringify({ type: "agent_end", willRetry })),
+  ];
+  expect(of(end("error", true), "result")).toEqual([]);
+  expect(of(end("stop", false), "result")).toMatchObject([{ result: { isError: false } }]);
+});
+
+test("Codex has a turn for each round of tools", () => {
+  const reader = driver("codex").reader();
+  const item = (type: string, id: string, kind: string) => ({
+    type: `item.${type}`,
+    item: { id, type: kind, text: "t" },
+  });
+  const turns = [
+    { type: "turn.started" },
+    item("completed", "0", "agent_message"),
+    ...[item("started", "1", "command_execution"), item("started", "2", "command_execution")],
+    ...[item("completed", "1", "command_execution"), item("completed", "2", "command_execution")],
+    item("started", "3", "command_execution"),
+    item("completed", "3", "command_execution"),
+    item("completed", "4", "agent_message"),
+  ].map((line) => of([...reader.line(JSON.stringify(line))], "turn").length);
+  expect(turns).toEqual([1, 0, 0, 0, 0, 0, 1, 0, 1]);
 });
 
 describe("a program of one's own", () => {

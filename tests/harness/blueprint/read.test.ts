@@ -229,7 +229,7 @@ describe("what a blueprint needs", () => {
     });
     expect(needs.secrets.map(({ nodeId, names }) => `${nodeId}: ${names.join("|")}`)).toEqual([
       "work: DOCS_TOKEN",
-      "work: ANTHROPIC_API_KEY|CLAUDE_CODE_OAUTH_TOKEN",
+      "work: ANTHROPIC_API_KEY|ANTHROPIC_AUTH_TOKEN|CLAUDE_CODE_OAUTH_TOKEN",
       "g: CODEX_API_KEY|OPENAI_API_KEY",
     ]);
     expect(sandboxOptionsOf(made, needs)).toMatchObject({ image: "node:22", network: needs.network });
@@ -240,7 +240,7 @@ describe("what a blueprint needs", () => {
       OPENAI_API_KEY: "o",
     });
     expect(() => resolveSecrets(needs, { DOCS_TOKEN: "d" })).toThrow(
-      "Node work needs ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN, which is not set",
+      "Node work needs ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN, which is not set",
     );
     expect(needsOf(defineBlueprint({ name: "x", nodes: [{ kind: "command", id: "a", run: ["x"] }] })).network).toBe(
       "none",

@@ -84,7 +84,7 @@ describe("an agent", () => {
   });
 
   test("that says that it failed has failed, also with a subtype of success", async () => {
-    const { outcome } = await runInSandbox(place.sandbox, ask("fake: error Not logged in · Please run /login"), {
+    const { outcome } = await runInSandbox(place.sandbox, ask("fake: error API Error: 401 Invalid key"), {
       secrets,
     });
     expect(outcome.status).toBe("error");
@@ -132,6 +132,20 @@ describe("an agent", () => {
     );
     expect(outcome.status).toBe("success");
     expect(await place.sandbox.readFile("argv-2.txt")).toContain("--resume\ns-1\n");
+  });
+
+  test("starts a new session where that of an earlier process is gone, and the report says so", async () => {
+    const nodes = [
+      { kind: "agent", id: "first", prompt: "fake: say one" },
+      { kind: "agent", id: "second", prompt: "fake: say two", continue: "first", env: { FAKE_ARGV: "argv-3.txt" } },
+    ] as const;
+    const spec = { name: "gone", nodes: [...nodes] };
+    const { context } = await runInSandbox(place.sandbox, spec, { secrets, until: "first" });
+    const again = { secrets, context, startAt: "second", lostSessions: ["first"] };
+    const { outcome } = await runInSandbox(place.sandbox, spec, again);
+    expect(outcome.status).toBe("success");
+    expect(outcome.warnings).toContain("second starts a new session: that of first was not saved");
+    expect(await place.sandbox.readFile("argv-3.txt")).not.toContain("--resume");
   });
 });
 

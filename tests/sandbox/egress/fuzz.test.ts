@@ -127,7 +127,10 @@ test("whatever a program says, it gets an answer of the proxy and no name but an
       proxy.accept(connection);
       const got = await answer;
       if (bytes.length === 0) expect(got).toBe("");
-      else expect(got).toMatch(/^HTTP\/1\.1 (?:400|403|431) [^\r\n]+\r\nContent-Type: text\/plain/);
+      else
+        expect(got).toMatch(
+          /^HTTP\/1\.1 (?:400|403|431) [^\r\n]+\r\n(?:Proxy-Status: glovebox; [^\r\n]+\r\n)?Content-Type: text\/plain/,
+        );
     }),
     { numRuns: 3000 },
   );
@@ -135,6 +138,41 @@ test("whatever a program says, it gets an answer of the proxy and no name but an
   expect(lookups.filter((host) => host !== NAME)).toEqual([]);
   expect(dialled.filter((address) => address !== "192.0.2.7")).toEqual([]);
   // Otherwise none of the messages was one that gets anywhere, and the test says nothing.
+  expect(lookups.length).toBeGreaterThan(10);
+});
+
+test("whatever a program says that believes to be at its server, no name but an allowed one is resolved", async () => {
+  const lookups: string[] = [];
+  const lookup = async (host: string): Promise<string[]> => {
+    lookups.push(host);
+    return ["192.0.2.7"];
+  };
+  const policy = parseAllow([NAME]);
+  const proxy = new EgressProxy(
+    { policy, onBlocked: () => undefined },
+    { route: { lookup, isReachable: () => false } },
+  );
+  const hellos = fc.constantFrom(NAME, "evil.test", "", "127.0.0.1").map((name) => helloFor(name));
+  const heads = fc.tuple(
+    fc.constantFrom("/", "*", `http://${NAME}/`, "//evil.test/"),
+    fc.constantFrom(NAME, `${NAME}:80`, "evil.test"),
+  );
+  const requests = heads.map(([path, host]) => Buffer.from(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`));
+  const bytes = fc.tuple(fc.oneof(message, hellos, requests), message).map((pieces) => Buffer.concat(pieces));
+  await fc.assert(
+    fc.asyncProperty(bytes, fc.integer({ min: 1, max: 40 }), async (sent, size) => {
+      const { connection, answer } = createConnection(sent, size);
+      proxy.accept(connection, { port: sent[0] === 22 ? 443 : 80 });
+      // It is answered in its own protocol, or not at all.
+      const got = await answer;
+      const isAlert = got.length === 7 && got.startsWith("\u0015\u0003\u0003\u0000\u0002\u0002");
+      const isRefused = /^HTTP\/1\.1 (?:400|403|431) /.test(got);
+      expect(got === "" || (sent[0] === 22 ? isAlert : isRefused)).toBe(true);
+    }),
+    { numRuns: 2000 },
+  );
+  await proxy.close();
+  expect(lookups.filter((host) => host !== NAME)).toEqual([]);
   expect(lookups.length).toBeGreaterThan(10);
 });
 

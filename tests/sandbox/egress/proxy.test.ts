@@ -141,7 +141,7 @@ describe("a tunnel", () => {
     const lookups = proxy.lookups.length;
     const moved = await run("curl", [...common, "-L", "-w", "%{http_code}", `http://${NAME}:${origin.port}/elsewhere`]);
     expect(moved.stdout).toMatch(
-      /does not allow evil\.test:80\nto allow it: network: \{ allow: \["evil\.test"\] \}\n403$/,
+      /does not allow evil\.test:80\nto allow it: network: \{ allow: \["evil\.test"\] \} in code, --network allow=evil\.test in a shell\n403$/,
     );
     expect(proxy.lookups.slice(lookups)).toEqual([NAME]);
     const refused = await run("curl", [...common, `https://evil.test:${secure.port}/`]).catch((error: Error) => error);

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
+import { parseAllow, type Reach } from "../../../src/sandbox/egress/policy.js";
 import { helloFor, inPieces, serverName, withExtensions } from "../../support/egress/client-hello.js";
 import { openTunnel, startOrigin } from "../../support/egress/origin.js";
 import { listen, startProxy, statusOf, talk } from "../../support/egress/running-proxy.js";
@@ -9,6 +10,7 @@ const NAME = "allowed.test";
 const names = { [NAME]: "127.0.0.1" };
 const ENCRYPTED_HELLO = 0xfe0d;
 const GREASE = 0x3a3a;
+const ANYWHERE: Reach = { scopes: ["public"], isDenied: () => false };
 const NOTHING = Buffer.alloc(0);
 
 interface Server extends AsyncDisposable {
@@ -55,7 +57,9 @@ async function tunnelled(
   const isLiteral = host === "127.0.0.1";
   await using proxy = await startProxy(isLiteral ? [] : [plain ? `plain://${where}` : where], {
     names,
-    ...(isLiteral && { policy: { isAllowed: () => true, isPlain: () => plain } }),
+    ...(isLiteral && {
+      policy: { ...parseAllow([]), isAllowed: () => true, isPlain: () => plain, reachOf: () => ANYWHERE },
+    }),
   });
   if (opts.segment === undefined) {
     const answer = await talk(proxy.port, Buffer.concat([Buffer.from(`CONNECT ${where} HTTP/1.1\r\n\r\n`), bytes]));

@@ -123,6 +123,8 @@ describe("time", () => {
     const dated = [
       ...["backends/docker/labels.ts", "backends/vercel/credentials.ts", "backends/vercel/failure.ts"],
       ...["git/source/clone-cache.ts", "git/repository/repository-lock.ts", "git/fast-commit/make-fast-commit.ts"],
+      ...["egress/authority/make-authority.ts", "egress/secrets/command-source.ts", "egress/secrets/live-secret.ts"],
+      ...["egress/secrets/credentials/aws-rewriting.ts", "egress/secrets/credentials/google-key.ts"],
     ].map((name) => `sandbox/${name}`);
     const files = readdirSync(sources, { recursive: true, encoding: "utf8" }).filter((name) =>
       /^(machine|ledger|sandbox)\b.*\.ts$/.test(name),

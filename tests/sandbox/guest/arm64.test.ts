@@ -70,7 +70,7 @@ describe("the guest for arm64", () => {
   it("says hello and runs commands over its channel", async ({ skip }) => {
     if (missing !== undefined) skip(`there is no ${missing}`);
     await served(async (channel, root) => {
-      expect(await channel.hello).toEqual({ namespaced: false, complaint: "", edition: 3 });
+      expect(await channel.hello).toEqual({ namespaced: false, complaint: "", edition: 4 });
       const spec = { argv: [QEMU, program, "two"], cwd: root, env: {}, stdin: "pipe" } as const;
       const process = await startCommand(channel, spec, "");
       await process.writeStdin(Buffer.from("abc"));

@@ -10,6 +10,7 @@ import {
 } from "../../../src/sandbox/guest/frames.js";
 import { GuestFiles } from "../../../src/sandbox/guest/guest-files.js";
 import { GuestCall, startCommand } from "../../../src/sandbox/guest/guest-process.js";
+import { resolveInside } from "../../../src/sandbox/guest/names.js";
 import { type EvilGuest, greeting, startEvilGuest } from "../../support/guest/evil-guest.js";
 
 const WINDOW = 256 << 10;
@@ -143,10 +144,10 @@ describe("a guest that was taken over", () => {
     await guest.close();
     guest = await startEvilGuest();
     const taken: GuestCall[] = [];
-    guest.channel.onAccepted = (call) => {
+    guest.channel.acceptors.set("", (call) => {
       taken.push(new GuestCall(guest.channel, "accepted", call));
       return taken.at(-1) as GuestCall;
-    };
+    });
     // Each ends before the next one, so there is one at a time.
     for (let call = 0x80000000; call < 0x80000200; call++) {
       guest.say(ANSWER.accepted, call);
@@ -156,6 +157,23 @@ describe("a guest that was taken over", () => {
     expect(await guest.ended).toMatchObject({ code: "tampered" });
     expect(taken).toHaveLength(512 + 256);
     await expectTampered(...taken.slice(512));
+  });
+
+  test("passes on queries that nobody answers, or more than there can be", async () => {
+    const query = Buffer.alloc(20);
+    const calls = await twoCalls();
+    guest.say(ANSWER.query, 0, query);
+    await expectTampered(...calls);
+    await guest.close();
+    guest = await startEvilGuest({ edition: 4 });
+    let asked = 0;
+    const started = resolveInside(guest.channel, 0x7f000001, () => {
+      asked++;
+      return new Promise(() => undefined);
+    });
+    for (let number = 0; number <= 64; number++) guest.say(ANSWER.query, 0, query);
+    await expect(started).rejects.toMatchObject({ code: "tampered" });
+    expect(asked).toBe(64);
   });
 
   const connectionLies: [string, (far: EvilGuest) => void][] = [
@@ -191,10 +209,10 @@ describe("a guest that was taken over", () => {
   test("goes on with the output of a connection after its end", async () => {
     guest = await startEvilGuest();
     const taken: GuestCall[] = [];
-    guest.channel.onAccepted = (call) => {
+    guest.channel.acceptors.set("", (call) => {
       taken.push(new GuestCall(guest.channel, "accepted", call));
       return taken.at(-1) as GuestCall;
-    };
+    });
     guest.say(ANSWER.accepted, 0x80000000);
     guest.say(ANSWER.ended, 0x80000000);
     guest.say(ANSWER.stdout, 0x80000000, Buffer.from("more"));

@@ -170,6 +170,8 @@ describe("the network of an open sandbox", () => {
     decree("network: { allow: [example.com] }");
     await expect(sandbox.openNetwork(["example.com", "example.org"])).rejects.toMatchObject(forbidden("network"));
     await (await sandbox.openNetwork(["example.com"])).close();
+    await expect(sandbox.setNetwork({ allow: ["example.org"] })).rejects.toMatchObject(forbidden("network"));
+    await sandbox.setNetwork({ allow: ["example.com"] });
     decree("network: none");
     await expect(sandbox.openNetwork(["example.com"])).rejects.toMatchObject(forbidden("network"));
   });

@@ -10,6 +10,7 @@ import { childrenOf, descendants } from "../processes/descendants.js";
 /** The Dagger backend as the conformance kit sees it; what the fake engine runs are children of this process. */
 export function createDaggerHarness(name: string, defaults: () => SandboxOptions): ConformanceHarness {
   const opened: Sandbox[] = [];
+  const seen = new Map<string, readonly number[]>();
   return {
     backend: name,
     skips: dagger.conformance?.skips ?? {},
@@ -24,7 +25,9 @@ export function createDaggerHarness(name: string, defaults: () => SandboxOptions
     async census() {
       await endingOnes();
       const places = opened.map(({ id }) => runtimeDir(id)).filter((path) => existsSync(path));
-      return [...places.flatMap((path) => readdirSync(path)), ...descendants(process.pid).map(String)];
+      const processes = await settled(seen.get(places.join()));
+      if (!seen.has(places.join())) seen.set(places.join(), processes);
+      return [...places.flatMap((path) => readdirSync(path)), ...processes.map(String)];
     },
     host: {
       sharesNetwork: false,
@@ -42,6 +45,19 @@ export function createDaggerHarness(name: string, defaults: () => SandboxOptions
 async function endingOnes(): Promise<void> {
   const isEnding = (pid: number): boolean => childrenOf(pid).length === 0;
   for (let tries = 0; tries < 1500 && childrenOf(process.pid).some(isEnding); tries++) await delay(20);
+}
+
+/**
+ * What runs. The guest of a closed sandbox ends itself once its connection is gone, and nobody waits for it: where the same sandboxes were open
+ * before, what is new since gets half a minute.
+ */
+async function settled(before: readonly number[] | undefined): Promise<number[]> {
+  let found = descendants(process.pid);
+  for (let tries = 0; tries < 1500 && before !== undefined && found.some((pid) => !before.includes(pid)); tries++) {
+    await delay(20);
+    found = descendants(process.pid);
+  }
+  return found;
 }
 
 function isGuest(pid: number): boolean {

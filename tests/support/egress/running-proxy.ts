@@ -2,9 +2,11 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import type { EgressConnection } from "../../../src/sandbox/egress/connection.js";
 import type { Route } from "../../../src/sandbox/egress/dial.js";
+import type { DirectPlace } from "../../../src/sandbox/egress/direct/direct-manner.js";
 import { type EgressPolicy, parseAllow } from "../../../src/sandbox/egress/policy.js";
-import { EgressProxy, type ProxyLimits } from "../../../src/sandbox/egress/proxy.js";
+import { EgressProxy, type Inspector, type ProxyLimits } from "../../../src/sandbox/egress/proxy.js";
 import type { BlockedHost } from "../../../src/sandbox/egress/refusal.js";
+import type { Traffic } from "../../../src/sandbox/egress/traffic/traffic.js";
 
 /** A proxy that listens on a real port, and all that it was seen to do. */
 export interface RunningProxy extends AsyncDisposable {
@@ -30,6 +32,10 @@ export async function startProxy(
     isLoopbackPublic?: boolean;
     /** In the place of the list: an address of loopback can stand in no list. */
     policy?: EgressPolicy;
+    inspector?: Inspector;
+    /** Who connects believes to be at a server, at this port. */
+    direct?: DirectPlace;
+    traffic?: Traffic;
   } = {},
 ): Promise<RunningProxy> {
   const { names = {}, isLoopbackPublic = true } = opts;
@@ -46,10 +52,15 @@ export async function startProxy(
     return address === "127.0.0.1";
   };
   const proxy = new EgressProxy(
-    { policy: opts.policy ?? parseAllow(allow), onBlocked: (blocked) => seen.blocked.push(blocked) },
+    {
+      policy: opts.policy ?? parseAllow(allow),
+      onBlocked: (blocked) => seen.blocked.push(blocked),
+      ...(opts.inspector && { inspector: opts.inspector }),
+      traffic: opts.traffic,
+    },
     { route: { lookup, ...(isLoopbackPublic && { isReachable }), ...opts.route }, limits: opts.limits ?? {} },
   );
-  const server = createServer({ allowHalfOpen: true }, (socket) => proxy.accept(toConnection(socket)));
+  const server = createServer({ allowHalfOpen: true }, (socket) => proxy.accept(toConnection(socket), opts.direct));
   const port = await listen(server);
   return {
     port,

@@ -11,7 +11,14 @@ const root = fileURLToPath(new URL("../../..", import.meta.url));
 const LOADED = [
   ...["sandbox/daytona", "sandbox/docker", "sandbox/dagger", "sandbox/local", "sandbox/reap", "sandbox/snapshots"],
   ...["sandbox/git/snapshot/remove-snapshot", "sandbox/git/repository/repository", "sandbox/git/worktree/worktree"],
-  ...["ledger", "ledger/records", "ledger/snapshot-record", "machine/lock", "machine/remove-tree"],
+  ...[
+    "ledger",
+    "ledger/records",
+    "ledger/snapshot-record",
+    "machine/lock",
+    "machine/remove-tree",
+    "sandbox/egress/secrets/credentials",
+  ],
 ];
 
 /** The sources as plain JavaScript, for programs that run in processes of their own: a copy that is nobody else's, with the guests if wanted. */

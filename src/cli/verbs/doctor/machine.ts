@@ -19,8 +19,14 @@ export async function machineFindings(): Promise<Finding[]> {
 export function nodeFinding(version: string): Finding {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const isEnough = major > 20 || (major === 20 && minor >= 19);
-  if (isEnough) return { name: "node", status: "ok", detail: version };
+  if (isEnough) return { name: "node", status: "ok", detail: `${version}${standIn(process.versions)}` };
   return { name: "node", status: "missing", detail: `${version} is too old`, fix: "install Node 20.19 or later" };
+}
+
+/** The runtime that stands in for Node, if one does. */
+function standIn({ bun, deno }: NodeJS.ProcessVersions): string {
+  if (bun !== undefined) return `, by Bun ${bun}`;
+  return deno === undefined ? "" : `, by Deno ${deno}`;
 }
 
 async function stateFinding(): Promise<Finding> {

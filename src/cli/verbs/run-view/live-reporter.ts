@@ -1,4 +1,4 @@
-import { formatCost, formatDuration, type Reporter, type RunEvent } from "../../../harness.js";
+import { formatCost, formatDuration, formatTokens, type Reporter, type RunEvent } from "../../../harness.js";
 import { toInertLine } from "../../../util/inert-text.js";
 import { drawLiveLine, type Output, type Style } from "../../terminal.js";
 import { nodeLine } from "./node-line.js";
@@ -58,8 +58,11 @@ export function createLiveReporter(output: Output, style: Style): Reporter & { s
         case "agent.message":
           if (running !== undefined) running.last = lastLine(event.text) ?? running.last;
           return;
+        case "agent.tool_call":
+          if (running !== undefined) running.last = toInertLine(`${event.tool} ${event.summary}`.trim());
+          return;
         case "agent.usage":
-          if (running !== undefined) running.usage = `${event.turns} turns, ${formatCost(event.costUsd)}`;
+          if (running !== undefined) running.usage = usageOf(event);
           return;
         case "node.finished":
           running = undefined;
@@ -87,6 +90,13 @@ export function createLiveReporter(output: Output, style: Style): Reporter & { s
       clear();
     },
   };
+}
+
+/** What an agent has used so far: its cost where it is known already, else its tokens. */
+function usageOf({ turns, costUsd, usage }: Extract<RunEvent, { type: "agent.usage" }>): string {
+  const tokens = usage.input + usage.output + usage.cacheRead + usage.cacheWrite;
+  const spent = costUsd !== null ? formatCost(costUsd) : tokens > 0 ? `${formatTokens(tokens)} tokens` : undefined;
+  return [turns === 1 ? "1 turn" : `${turns} turns`, spent].filter((part) => part !== undefined).join(", ");
 }
 
 function lastLine(text: string): string | undefined {

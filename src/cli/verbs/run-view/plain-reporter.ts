@@ -1,5 +1,6 @@
 import { formatDuration, type Reporter, type RunEvent } from "../../../harness.js";
 import { toInertLine } from "../../../util/inert-text.js";
+import { isoTime } from "../../../util/iso-time.js";
 import type { Output, Style } from "../../terminal.js";
 import { nodeLine } from "./node-line.js";
 
@@ -13,7 +14,7 @@ export function createPlainReporter(
 ): Reporter & { stop(): void } {
   let running: { id: string; since: number } | undefined;
   const say = (text: string): void => {
-    output.write(`${new Date().toISOString().slice(11, 19)} ${text}\n`);
+    output.write(`${isoTime().slice(11, 19)} ${text}\n`);
   };
   const timer = setInterval(() => {
     if (running !== undefined) say(`… ${running.id} still runs, for ${formatDuration(Date.now() - running.since)}`);

@@ -62,15 +62,21 @@ function failureOf(report: RunReport, style: Style): string[] {
   return [
     `${style.bad(node.status)}: ${style.bold(node.id)}${code}${node.error === undefined ? "" : `: ${toInertLine(node.error.message)}`}`,
     ...lines.filter((line) => line !== "").map((line) => `  ${style.dim("│")} ${toInert(line)}`),
-    ...(again !== undefined && report.sandbox?.kept === true
-      ? [
-          `  again: glovebox exec --id ${report.sandbox.id}${toInertLine(flagsOf(red))} -- ${toInertLine(toArguments(again))}`,
-        ]
-      : again === undefined
-        ? []
-        : [`  command: ${toInertLine(again)}`]),
+    ...(again === undefined ? [] : [`  ${repeatOf(report, node, red, again)}`]),
     "",
   ];
+}
+
+/** How to run what failed again. An install step needs the network, which a kept sandbox does not have: the run opens it. */
+function repeatOf(
+  { runId, sandbox }: RunReport,
+  { id }: NodeReport,
+  red: ReturnType<typeof redOf>,
+  command: string,
+): string {
+  if (sandbox?.kept !== true) return `command: ${toInertLine(command)}`;
+  if (/^install-/.test(id) && red.env?.["HTTPS_PROXY"] !== undefined) return `again: glovebox resume ${runId}`;
+  return `again: glovebox exec --id ${sandbox.id}${toInertLine(flagsOf(red))} -- ${toInertLine(toArguments(command))}`;
 }
 
 /** What failed: the node itself, or the first red check of a gate. */

@@ -6,6 +6,7 @@ import type { SnapshotRecord } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { readSnapshotRecord, snapshotsDir, writeSnapshotRecord } from "../../../ledger.js";
 import { syncPath } from "../../../machine/atomic-file.js";
+import { isoTime } from "../../../util/iso-time.js";
 import { removeSnapshot as removeGitSnapshot, writeArchive } from "../../git.js";
 import type { DaggerBase } from "./base.js";
 import type { DaggerDriver } from "./driver.js";
@@ -76,7 +77,7 @@ export async function saveSnapshot(driver: DaggerDriver, origin: SnapshotOrigin)
       id,
       sandboxId: driver.id,
       backend: "dagger",
-      createdAt: new Date().toISOString(),
+      createdAt: isoTime(),
       archive,
       details,
     });

@@ -49,7 +49,8 @@ export async function startCli(program: string): Promise<OwnSession> {
       Promise.race([gone, expired]).then((how) => Promise.reject(failed(how, said))),
     ]);
     child.unref();
-    for (const stream of [child.stdin, child.stdout, child.stderr]) (stream as unknown as { unref(): void }).unref();
+    // On Bun a child's stdin has no unref.
+    for (const stream of [child.stdin, child.stdout, child.stderr] as { unref?(): void }[]) stream.unref?.();
     return { ...endpoint, close };
   } catch (error) {
     await close();

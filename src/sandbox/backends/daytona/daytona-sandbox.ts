@@ -57,10 +57,13 @@ export function daytonaCapabilities(git: boolean): Capabilities {
     git,
     keep: "all",
     reasons: {
+      networkRules: "the service allows hosts by name, and looks at nothing else",
       "limits.memory": SIZES,
       "limits.cpus": SIZES,
       "limits.disk": SIZES,
       "limits.pids": "the service has no limit on processes",
+      liveNetwork: "its connections don't pass through this process, and the service applies rules of its own",
+      secrets: "its machines reach the network without the proxy that would put them in",
       user: "commands run as the user of the machine's image",
       ...(!git && { git: NO_REPOSITORY }),
     },

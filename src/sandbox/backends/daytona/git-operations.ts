@@ -3,6 +3,7 @@ import { SandboxError } from "../../../../contracts/errors.js";
 import type { Changes, NetworkPolicy } from "../../../../contracts/types.js";
 import { readSnapshotRecord, writeSnapshotRecord } from "../../../ledger.js";
 import { assertBranchName } from "../../../util/branch-name.js";
+import { isoTime } from "../../../util/iso-time.js";
 import { redact } from "../../../util/redact.js";
 import { assertServer, parseChanges, RAW_AND_PATCH } from "../../git.js";
 import type { PushOptions } from "../../types.js";
@@ -51,7 +52,7 @@ export function gitOperations(driver: DaytonaDriver, repository: ClonedRepositor
 async function takeSnapshot(driver: DaytonaDriver, { source, branch }: ClonedRepository): Promise<string> {
   const id = `snapshot-${randomBytes(6).toString("hex")}`;
   const commit = await commitAll(driver, branch, id);
-  const createdAt = new Date().toISOString();
+  const createdAt = isoTime();
   await writeSnapshotRecord({
     version: 1,
     id,

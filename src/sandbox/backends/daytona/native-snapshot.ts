@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { SnapshotRecord } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { addResource, dropResources, readSnapshotRecord, writeSnapshotRecord } from "../../../ledger.js";
+import { isoTime } from "../../../util/iso-time.js";
 import type { RemoteSandbox } from "./client.js";
 import type { DaytonaDriver } from "./driver.js";
 import { diagnose } from "./failure.js";
@@ -17,7 +18,7 @@ export async function takeNativeSnapshot(driver: DaytonaDriver, account: Account
   const name = `glovebox-${id}`;
   const details = { ...remoteResource("daytona-snapshot", name, account), place: driver.place };
   await saveMachine(driver.remote, name);
-  const createdAt = new Date().toISOString();
+  const createdAt = isoTime();
   await writeSnapshotRecord({ version: 1, id, sandboxId: driver.id, backend: BACKEND, createdAt, details });
   return id;
 }

@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { NetworkPolicy } from "../../../../contracts/types.js";
+import { toNames } from "../../egress.js";
 import type { RemoteSandbox } from "./client.js";
 import { statusOf, toFailure } from "./failure.js";
 
@@ -17,7 +18,7 @@ export interface NetworkSettings {
 export function networkSettings(network: NetworkPolicy = "full"): NetworkSettings {
   if (network === "full") return {};
   if (network === "none" || network.allow.length === 0) return { networkBlockAll: true };
-  const { allow } = network;
+  const allow = toNames(network.allow);
   const addresses = allow.filter((entry) => isIP(entry) === 4);
   const withColon = allow.find((entry) => entry.includes(":"));
   if (withColon !== undefined) throw unsupported(withColon, "it allows names and IPv4 addresses, without ports");

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { NetworkPolicy } from "../../../../contracts/types.js";
-import { parseAllow } from "../../egress.js";
+import { parseRules } from "../../egress.js";
 import type { DaytonaDriver } from "./driver.js";
 import { persist } from "./failure.js";
 import { assertNetwork, type NetworkSettings, networkSettings } from "./network-settings.js";
@@ -14,7 +14,7 @@ export async function withRemoteAccess<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const { hostname } = new URL(url);
-  if (network === "full" || (network !== "none" && parseAllow(network.allow).isAllowed(hostname, 443))) {
+  if (network === "full" || (network !== "none" && parseRules(network).isAllowed(hostname, 443))) {
     return await work();
   }
   if (!driver.isIdle) {

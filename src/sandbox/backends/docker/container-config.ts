@@ -63,6 +63,8 @@ export function containerConfig(plan: ContainerPlan, guest: EngineMount): object
     HostConfig: {
       AutoRemove: !plan.isKept,
       NetworkMode: mode,
+      // For the guest's resolver, and for servers of commands. Docker does this by itself, Podman doesn't.
+      ...(mode === "none" && { Sysctls: { "net.ipv4.ip_unprivileged_port_start": "0" } }),
       ...(plan.dns && { Dns: plan.dns }),
       CapDrop: ["ALL"],
       CapAdd: [

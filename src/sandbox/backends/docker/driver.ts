@@ -4,7 +4,10 @@ import type { Driver, DriverProcess, StartSpec } from "../../types.js";
 import type { RunningContainer } from "./container.js";
 
 /** Operations that not every container supports. */
-export type DockerOperations = Pick<Driver, "snapshot" | "restore" | "fork" | "changes" | "git" | "openNetwork">;
+export type DockerOperations = Pick<
+  Driver,
+  "snapshot" | "restore" | "fork" | "changes" | "git" | "openNetwork" | "setNetwork"
+>;
 
 /** What the driver of a container needs. */
 export interface DockerParts extends DriverIdentity {
@@ -26,6 +29,7 @@ export class DockerDriver extends GuestDriver {
   declare readonly changes?: () => Promise<Changes>;
   declare readonly git?: NonNullable<Driver["git"]>;
   declare readonly openNetwork?: (allow: readonly string[]) => Promise<NetworkWindow>;
+  declare readonly setNetwork?: NonNullable<Driver["setNetwork"]>;
 
   constructor(parts: DockerParts) {
     super(parts, parts.container.channel);

@@ -14,6 +14,8 @@ export interface KeptPlan {
   readonly layers: number;
   /** Where the files come from. A snapshot can be restored only where this is the same. */
   readonly source: string;
+  /** Whether the container's bundle of authorities may have one of ours. */
+  readonly trusts?: true;
   /** The commit that the files started from, where there is a repository. */
   readonly base?: TreeBase;
 }

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { gloveboxHome } from "../../../machine/home.js";
 import { currentOwner, isOwnerAlive, type Owner, type OwnerState } from "../../../machine/owner.js";
+import { isoTime } from "../../../util/iso-time.js";
 
 /** On everything that Glovebox creates on an engine: its owner. */
 export const OWNER_LABEL = "glovebox.owner";
@@ -29,7 +30,7 @@ export function ownerLabels(): Record<string, string> {
   const { bootId, pidNs, pid, startTime, host = "" } = currentOwner();
   return {
     [OWNER_LABEL]: JSON.stringify([bootId, pidNs, pid, startTime, host]),
-    [DEADLINE_LABEL]: new Date(Date.now() + MOST_LIFE).toISOString(),
+    [DEADLINE_LABEL]: isoTime(Date.now() + MOST_LIFE),
     [HOME_LABEL]: homeMark(),
   };
 }

@@ -5,7 +5,16 @@ import type { Capabilities } from "../../../../contracts/types.js";
 import { snapshotInTime } from "../../../ledger.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { NO_REPOSITORY } from "../../capabilities.js";
-import { type Egress, openEgressFor } from "../../egress.js";
+import {
+  type Egress,
+  networkOperations,
+  type OpenSecrets,
+  openEgressFor,
+  superviseEgress,
+  type Trust,
+  trustFor,
+  withSecrets,
+} from "../../egress.js";
 import { createOperations, fillMirror, forkMirror, mirroredTree, nameForkedBranch } from "../../git.js";
 import type { SandboxOptions } from "../../types.js";
 import { type RunningContainer, startContainer } from "./container.js";
@@ -18,12 +27,15 @@ import { findSnapshot, removeSnapshot, saveForForks, saveSnapshot } from "./imag
 import type { KeptPlan } from "./kept-plan.js";
 import { GIVEN_LABEL, KEPT_LABEL, NAME_LABEL, ownerLabels, SANDBOX_LABEL } from "./labels.js";
 import type { EngineResource } from "./resources.js";
+import { checkTrust, installTrust, removeTrust, TRUST_FOLDER, withoutTrust } from "./trust.js";
 
 /** What a container keeps. */
 export const DOCKER_CAPABILITIES: Capabilities = {
   isolation: "container",
   killTree: "complete",
   network: ["none", "full", "allow"],
+  liveNetwork: true,
+  networkRules: true,
   limits: ["memory", "cpus", "pids"],
   snapshot: "consistent",
   fork: "copy-on-write",
@@ -32,6 +44,7 @@ export const DOCKER_CAPABILITIES: Capabilities = {
   workDir: true,
   paths: ["workdir", "sandbox"],
   combinedOutput: true,
+  secrets: true,
   ports: true,
   git: true,
   keep: "all",
@@ -69,16 +82,20 @@ type Named = Pick<SandboxEntry, "id" | "keep" | "name" | "labels">;
 export class LiveSandbox {
   readonly #entry: SandboxEntry;
   readonly #opts: SandboxOptions;
+  readonly #secrets: OpenSecrets | undefined;
   readonly #ending = new AbortController();
   #kept: KeptPlan;
   #forks = 0;
   #egress: Egress | undefined;
+  #trust: Promise<Trust | undefined> | undefined;
   #settled: () => Promise<void> = async () => undefined;
 
-  constructor(kept: KeptPlan, opts: SandboxOptions, entry: SandboxEntry) {
+  /** `secrets`: those of this opening. */
+  constructor(kept: KeptPlan, opts: SandboxOptions, entry: SandboxEntry, secrets: OpenSecrets | undefined) {
     this.#kept = kept;
     this.#opts = opts;
     this.#entry = entry;
+    this.#secrets = secrets;
   }
 
   /** Makes the container and a driver for it; all of it or nothing. `resources`: what it needs beside. */
@@ -86,6 +103,7 @@ export class LiveSandbox {
     const { plan, base, engine: choice } = this.#kept;
     const { signal } = this.#entry;
     const engine = engineOf(choice);
+    checkTrust(plan, await this.#trusted());
     const network =
       typeof plan.network === "string" ? [] : [{ kind: "network", name: plan.network.name, engine: choice }];
     const own: EngineResource = { kind: "container", name: plan.name, engine: choice };
@@ -111,14 +129,15 @@ export class LiveSandbox {
 
   /** The driver of a container that runs. */
   async attach(container: RunningContainer): Promise<DockerDriver> {
+    await this.#adoptTrust(container);
     const { plan, imageEnv, base } = this.#kept;
-    await this.#entry.savePlan(this.#kept);
+    await this.#savePlan();
     const proxied = await this.#openWay(container);
     const driver: DockerDriver = new DockerDriver({
       id: this.#entry.id,
       workDir: plan.workDir,
       capabilities: capabilitiesWith(base !== undefined),
-      baseEnv: { PATH: DEFAULT_PATH, LANG: "C.UTF-8", ...imageEnv, ...proxied },
+      baseEnv: { PATH: DEFAULT_PATH, LANG: "C.UTF-8", ...imageEnv, ...proxied, ...this.#secrets?.env },
       container,
       operations: (self) => this.#operations(self),
       release: () => this.#close(driver),
@@ -126,10 +145,60 @@ export class LiveSandbox {
     return driver;
   }
 
+  /** The authority of this opening. */
+  #trusted(): Promise<Trust | undefined> {
+    this.#trust ??= trustFor(this.#kept.network, this.#secrets);
+    return this.#trust;
+  }
+
+  /** What an opening that crashed has left of its authority is removed, unless another takes its place. */
+  async #adoptTrust(container: RunningContainer): Promise<void> {
+    const { trusts, ...kept } = this.#kept;
+    const trust = await this.#trusted();
+    checkTrust(kept.plan, trust);
+    if (trusts === true && trust === undefined) await removeTrust(container);
+    this.#kept = kept;
+  }
+
+  async #savePlan(): Promise<void> {
+    const trusts = (await this.#trusted()) !== undefined;
+    await this.#entry.savePlan(trusts ? { ...this.#kept, trusts } : this.#kept);
+  }
+
   /** A list of names is kept by an empty network: what is on it is reached through a proxy. */
-  async #openWay({ channel }: RunningContainer): Promise<Readonly<Record<string, string>>> {
-    this.#egress = await openEgressFor(channel, this.#kept.network, (message) => this.#entry.warn(message));
+  async #openWay(container: RunningContainer): Promise<Readonly<Record<string, string>>> {
+    const trust = await this.#trusted();
+    if (trust !== undefined) await installTrust(container, trust);
+    this.#egress = await openEgressFor(container.channel, this.#kept.network, {
+      ...superviseEgress(this.#entry, this.#opts),
+      saveNetwork: (network) => this.#saveNetwork(network),
+      installed: trust && { trust, folder: TRUST_FOLDER },
+      broker: this.#secrets?.broker,
+      prepareNames: () => assertOwnNetwork(container.plan),
+    });
     return this.#egress.env;
+  }
+
+  #way(): ReturnType<typeof networkOperations> {
+    if (this.#egress === undefined) throw new SandboxError("closed", "The container has no way out");
+    return networkOperations(this.#egress);
+  }
+
+  async #saveNetwork(network: KeptPlan["network"]): Promise<void> {
+    const before = this.#kept;
+    this.#kept = { ...before, network };
+    try {
+      await this.#savePlan();
+      await this.#entry.saveNetwork(network);
+    } catch (error) {
+      this.#kept = before;
+      throw error;
+    }
+  }
+
+  /** Saves the files of the container, which have nothing of the authority meanwhile. */
+  async #save<T>(container: RunningContainer, save: () => Promise<T>): Promise<T> {
+    return await withoutTrust(container, await this.#trusted(), save);
   }
 
   #operations(driver: DockerDriver): DockerOperations {
@@ -137,14 +206,14 @@ export class LiveSandbox {
     const files: DockerOperations = {
       snapshot: (signal) =>
         driver.undisturbed((container) =>
-          snapshotInTime(signal, () => saveSnapshot(this.#entry.id, container, this.#kept), removeSnapshot),
+          this.#save(container, () =>
+            snapshotInTime(signal, () => saveSnapshot(this.#entry.id, container, this.#kept), removeSnapshot),
+          ),
         ),
       restore: (snapshot) => this.#restore(driver, snapshot),
       fork: (count) => this.#fork(driver, count),
-      openNetwork: async (allow) => {
-        if (this.#egress === undefined) throw new SandboxError("closed", "The container has no way out");
-        return await this.#egress.openWindow(allow);
-      },
+      openNetwork: async (allow) => await this.#way().openNetwork(allow),
+      setNetwork: async (network) => await this.#way().setNetwork(network),
     };
     if (base === undefined) return files;
     const { changes, git, settled } = createOperations(mirroredTree(base, driver, this.signal), {
@@ -166,14 +235,16 @@ export class LiveSandbox {
       this.#kept = { ...this.#kept, plan, layers: config.layers };
       await old.remove();
       await this.#entry.forget(({ name: gone }) => gone === old.plan.name);
-      await this.#entry.savePlan(this.#kept);
+      await this.#savePlan();
       return container;
     });
   }
 
   /** Makes copies of the container as it is now; all of them or none. */
   async #fork(driver: DockerDriver, count: number): Promise<DockerDriver[]> {
-    const saved = await driver.undisturbed((container) => saveForForks(this.#entry.id, container, this.#kept));
+    const saved = await driver.undisturbed((container) =>
+      this.#save(container, () => saveForForks(this.#entry.id, container, this.#kept)),
+    );
     const create = (entry: SandboxEntry): Promise<DockerDriver> => {
       const { id } = entry;
       const { plan, engine } = this.#kept;
@@ -187,7 +258,9 @@ export class LiveSandbox {
         ...(mirror && { base: mirror.base }),
       };
       const resources = [...(mirror?.resources ?? []), image];
-      return new LiveSandbox(forked, this.#opts, entry).create(resources, true);
+      return withSecrets(this.#opts, entry.signal, (secrets) =>
+        new LiveSandbox(forked, this.#opts, entry, secrets).create(resources, true),
+      );
     };
     return await this.#entry.fork(count, create, { atOnce: true });
   }
@@ -195,8 +268,11 @@ export class LiveSandbox {
   async #close({ container }: DockerDriver): Promise<void> {
     this.#ending.abort();
     await this.#settled();
-    if (this.#entry.keep) await container.stop();
-    else await container.remove();
+    this.#secrets?.close();
+    if (!this.#entry.keep) return await container.remove();
+    await container.stop();
+    // If it fails, the next opening does it.
+    if ((await this.#trusted()) !== undefined) await removeTrust(container).catch(() => undefined);
   }
 }
 
@@ -204,4 +280,9 @@ export class LiveSandbox {
 async function makeNetwork({ network, labels }: ContainerPlan, engine: Engine, signal: AbortSignal): Promise<void> {
   if (typeof network === "string") return;
   await createNetwork(engine, { name: network.name, internal: false, members: 1, labels }, signal);
+}
+
+/** A resolver of ours on the machine's own loopback would be there for everybody. */
+async function assertOwnNetwork({ unsafe }: ContainerPlan): Promise<void> {
+  if (unsafe?.hostNetwork === true) throw new Error("it shares the network of the machine");
 }

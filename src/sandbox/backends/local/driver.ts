@@ -2,7 +2,7 @@ import type { PendingRemoval } from "../../../../contracts/driver.js";
 import type { Changes, NetworkWindow } from "../../../../contracts/types.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { readUpTo } from "../../../util/read-up-to.js";
-import type { Egress } from "../../egress.js";
+import { type Egress, networkOperations } from "../../egress.js";
 import type { LiveTree, RunGuest, TreeOperations } from "../../git.js";
 import { type DriverIdentity, GuestDriver } from "../../guest.js";
 import { INSIDE_GUEST, type RunningGuest } from "../../jail.js";
@@ -43,6 +43,7 @@ export class LocalDriver extends GuestDriver {
   declare readonly changes?: () => Promise<Changes>;
   declare readonly git?: NonNullable<Driver["git"]>;
   declare readonly openNetwork?: (allow: readonly string[]) => Promise<NetworkWindow>;
+  declare readonly setNetwork?: NonNullable<Driver["setNetwork"]>;
 
   constructor(parts: LocalParts) {
     super(parts, parts.guest.channel);
@@ -52,7 +53,7 @@ export class LocalDriver extends GuestDriver {
     const { settled, ...operations } = parts.operations(this, this.tree);
     this.#settled = settled;
     const { egress } = parts;
-    Object.assign(this, operations, egress && { openNetwork: (allow: readonly string[]) => egress.openWindow(allow) });
+    Object.assign(this, operations, egress && networkOperations(egress));
   }
 
   /** Runs `work` while every process of the sandbox is frozen; they are always thawed afterwards. */

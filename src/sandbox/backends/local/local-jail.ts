@@ -2,13 +2,17 @@ import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { isWithin } from "../../../machine/system-folders.js";
+import { RESOLVER_ADDRESS } from "../../egress.js";
 import { chooseStage, chooseUser, type JailBind, type JailSpec, syntheticEtc, systemBinds } from "../../jail.js";
 import { INSIDE_HOME, INSIDE_TMP, makeKeptPlaces } from "./kept-places.js";
 import { createMemory } from "./memory.js";
 import { prepareEtc } from "./prepared-etc.js";
 import { findToolchains, type Toolchains } from "./toolchains.js";
+import type { PlacedTrust } from "./trust.js";
 
 const RESOLVER = "/etc/resolv.conf";
+/** Where a sandbox without a network of its own finds its resolver, if it has a way out; otherwise nobody answers there. */
+const OWN_RESOLVER = `nameserver ${RESOLVER_ADDRESS}\n`;
 const MB = 1 << 20;
 const rememberedToolchains = createMemory<Toolchains>();
 
@@ -22,7 +26,8 @@ export interface LocalJail {
 }
 
 function knownToolchains(): Toolchains {
-  return rememberedToolchains(process.env["PATH"] ?? "", () => findToolchains(process.env));
+  const { PATH = "", HOME = "" } = process.env;
+  return rememberedToolchains(`${PATH}\0${HOME}`, () => findToolchains(process.env));
 }
 
 function meets(one: string, other: string): boolean {
@@ -45,6 +50,7 @@ export function buildJail(opts: {
   /** The directory that the sandbox's home and temporary files are kept in. Absent: they are in memory, and end with the jail. */
   keptIn?: string | undefined;
   network: "none" | "full";
+  trust?: PlacedTrust | undefined;
   cgroups: readonly string[];
   processes?: number | undefined;
   through?: JailSpec["through"];
@@ -54,10 +60,12 @@ export function buildJail(opts: {
   // Bound separately where it is needed: it changes with the networks that the machine is in.
   const own = opts.network === "full" && existsSync(RESOLVER) ? [{ source: RESOLVER, target: RESOLVER }] : [];
   const etc = prepareEtc(
-    syntheticEtc(INSIDE_HOME),
+    { ...syntheticEtc(INSIDE_HOME), ...(opts.network === "none" && { "resolv.conf": OWN_RESOLVER }) },
     own.map(({ target }) => basename(target)),
+    opts.trust?.links,
   );
-  const binds = [...system.binds, { source: etc, target: "/etc" }, ...own, ...toolchains.binds, ...opts.trees];
+  const made = [{ source: etc, target: "/etc" }, ...own, ...(opts.trust ? [opts.trust.bind] : [])];
+  const binds = [...system.binds, ...made, ...toolchains.binds, ...opts.trees];
   const onDisk = opts.keptIn === undefined ? [] : makeKeptPlaces(opts.keptIn, binds);
   return {
     etc,

@@ -9,6 +9,7 @@ import {
   readlinkSync,
   realpathSync,
   renameSync,
+  rmSync,
   type Stats,
   statSync,
   symlinkSync,
@@ -50,20 +51,31 @@ const remembered = createMemory<string>();
  * A host directory that is the whole `/etc` of a sandbox: generated files, and copies of a few of the host's. One bind instead of two dozen, which
  * would cost time in every sandbox and every command.
  *
- * It is made once for each state of those files and shared by all sandboxes. `empty` names files to bind something over.
+ * It is made once for each state of those files and shared by all sandboxes. `empty` names files to bind something over, `links` names links to
+ * have in place of the host's files, and where they lead.
  */
-export function prepareEtc(made: Readonly<Record<string, string>>, empty: readonly string[] = []): string {
+export function prepareEtc(
+  made: Readonly<Record<string, string>>,
+  empty: readonly string[] = [],
+  links: Readonly<Record<string, string>> = {},
+): string {
   const parent = privateSubdirectory("etc");
-  const own = JSON.stringify([made, empty]);
+  const own = JSON.stringify([made, empty, links]);
   const target = join(
     parent,
     remembered(own, () => fingerprint(own)),
   );
-  if (!touch(target)) makeEtc(parent, target, { ...Object.fromEntries(empty.map((name) => [name, ""])), ...made });
+  const files = { ...Object.fromEntries(empty.map((name) => [name, ""])), ...made };
+  if (!touch(target)) makeEtc(parent, target, files, links);
   return target;
 }
 
-function makeEtc(parent: string, target: string, made: Readonly<Record<string, string>>): void {
+function makeEtc(
+  parent: string,
+  target: string,
+  made: Readonly<Record<string, string>>,
+  links: Readonly<Record<string, string>>,
+): void {
   sweepDrafts(parent);
   const draft = join(parent, `.new.${ownerTag()}.${randomBytes(6).toString("hex")}`);
   try {
@@ -73,6 +85,7 @@ function makeEtc(parent: string, target: string, made: Readonly<Record<string, s
       writeFileSync(join(draft, name), text);
       chmodSync(join(draft, name), 0o644);
     }
+    for (const [name, leadsTo] of Object.entries(links)) placeLink(draft, name, leadsTo);
     renameSync(draft, target);
   } catch (error) {
     // The disk is full, or another process was faster.
@@ -107,6 +120,15 @@ function copyTree(from: string, to: string, stat: Stats): void {
     makeDirectory(to);
     for (const name of readdirSync(from)) copyTree(join(from, name), join(to, name), lstatSync(join(from, name)));
   }
+}
+
+/** Puts a link in place of a file, unless a link of the host leads out of the directory on the way there. */
+function placeLink(draft: string, name: string, leadsTo: string): void {
+  const path = join(draft, name);
+  makeDirectory(dirname(path));
+  if (realpathSync(dirname(path)) !== join(realpathSync(draft), dirname(name))) return;
+  rmSync(path, { force: true });
+  symlinkSync(leadsTo, path);
 }
 
 /** Makes a directory, and those above it, readable for every user regardless of the umask of this process. */

@@ -4,6 +4,7 @@ import { release } from "node:os";
 import { toSandboxError } from "../../../../contracts/errors.js";
 import type { Finding } from "../../../../contracts/finding.js";
 import type { Capabilities } from "../../../../contracts/types.js";
+import { installLine } from "../../../machine/install-line.js";
 import { standing } from "../../../machine/standing.js";
 import { findGit } from "../../git.js";
 import { guestBinary } from "../../guest.js";
@@ -28,9 +29,9 @@ export async function probeLocal(open: OpenLocal, limits: Capabilities["limits"]
     { name: "system", status: "ok", detail: `Linux ${release()}, ${process.arch}` },
     namespaceFinding((path) => readSetting(path), standing() === "root"),
     ...containerFindings(opens),
-    attempt("bubblewrap", () => versionOf(findBwrap()), "sudo apt-get install bubblewrap"),
+    attempt("bubblewrap", () => versionOf(findBwrap()), installLine("bubblewrap")),
     attempt("guest", () => `${guestBinary()}`, "npm run build"),
-    attempt("git", () => versionOf(findGit().program), "sudo apt-get install git"),
+    attempt("git", () => versionOf(findGit().program), installLine("git")),
     ...isolation,
     opens || limits.length === 0 ? await limitsFinding(open, limits) : UNTRIED_LIMITS,
     overlayFinding(release(), readSetting("/proc/filesystems"), standing() === "root"),

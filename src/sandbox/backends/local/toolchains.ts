@@ -2,6 +2,7 @@ import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, sep } from "node:path";
 import { userHome } from "../../../machine/user-home.js";
 import type { JailBind } from "../../jail.js";
+import { findLinkedPrograms } from "./toolchains/program-links.js";
 
 /** What makes the programs in the user's PATH work in the sandbox. */
 export interface Toolchains {
@@ -42,6 +43,7 @@ export function findToolchains(env: NodeJS.ProcessEnv, execPath: string = proces
       if (variable !== undefined) found.env[variable] = root;
       const owner = homes.find((home) => directory === join(home, ".cargo", "bin"));
       if (owner !== undefined) addRust(found, owner);
+      for (const home of homes) for (const path of findLinkedPrograms(directory, home, isInstalled)) add(found, path);
     }
     directories.push(directory);
   }
@@ -80,7 +82,12 @@ function rootOf(directory: string, homes: readonly string[]): string | undefined
 /** Whether a directory, such as /opt/tool, is the prefix of an installed program; then all of it is shown. */
 function isPrefix(parent: string, directory: string): boolean {
   if (basename(directory) !== "bin" || parent.split(sep).length < 3 || !existsSync(join(parent, "lib"))) return false;
-  return !basename(parent).startsWith(".") && !hasAny(parent, PROJECT_SIGNS);
+  return !basename(parent).startsWith(".") && isInstalled(parent);
+}
+
+/** Whether a directory looks like that of an installed program: nobody lives or works in it. */
+function isInstalled(directory: string): boolean {
+  return !hasAny(directory, PROJECT_SIGNS);
 }
 
 function hasAny(directory: string, names: readonly string[]): boolean {

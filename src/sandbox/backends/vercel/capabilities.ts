@@ -21,7 +21,10 @@ export function vercelCapabilities(git: boolean): Capabilities {
     git,
     keep: "all",
     reasons: {
+      liveNetwork: "its connections don't pass through this process, and the rules are part of the machine",
+      networkRules: "the service allows hosts by name, and looks at nothing else",
       "limits.pids": "the service has no limit on processes",
+      secrets: "its machines reach the network without the proxy that would put them in",
       "limits.disk": "each machine of the service has the same disk",
       ...(!git && { git: NO_REPOSITORY }),
     },

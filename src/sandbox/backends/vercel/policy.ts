@@ -1,5 +1,6 @@
 import type { Sandbox } from "@vercel/sandbox";
 import type { NetworkPolicy } from "../../../../contracts/types.js";
+import { toNames } from "../../egress.js";
 
 /** A network policy in the service's terms. */
 export type ServicePolicy = "allow-all" | "deny-all" | { allow: string[] };
@@ -9,7 +10,7 @@ export function toPolicy(network: NetworkPolicy): ServicePolicy {
   if (network === "full") return "allow-all";
   // An empty list of names would be a policy without a rule.
   if (network === "none" || network.allow.length === 0) return "deny-all";
-  return { allow: [...network.allow] };
+  return { allow: toNames(network.allow) };
 }
 
 /** Whether a machine has this policy, both now and when it is resumed: the service stores the two separately. */

@@ -3,6 +3,7 @@ import type { SnapshotRecord } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { readSnapshotRecord, writeSnapshotRecord } from "../../../ledger.js";
 import { failpoint } from "../../../machine/failpoint.js";
+import { isoTime } from "../../../util/iso-time.js";
 import { otherPlace } from "../../lifecycle.js";
 import { toVercelError } from "./failure.js";
 import { Machine } from "./machine.js";
@@ -114,7 +115,7 @@ export async function saveFiles(plan: VercelPlan, machine: Machine): Promise<{ i
     id,
     sandboxId: plan.entry.id,
     backend: "vercel",
-    createdAt: new Date().toISOString(),
+    createdAt: isoTime(),
     ...(plan.origin && { repo: repoOf(plan.origin) }),
     details: {
       ...{ snapshotId, teamId, projectId, source: sourceOf(plan.origin), workDir: machine.workDir },

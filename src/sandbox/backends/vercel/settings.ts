@@ -2,6 +2,7 @@ import { SandboxError } from "../../../../contracts/errors.js";
 import type { NetworkPolicy } from "../../../../contracts/types.js";
 import * as is from "../../../util/schema.js";
 import { invalidArgument, type Parser, parser } from "../../../util/schema.js";
+import { toNames } from "../../egress.js";
 import type { SandboxOptions } from "../../types.js";
 import type { VercelOptions } from "./vercel-options.js";
 
@@ -111,7 +112,7 @@ function clashing(name: string, value: number, timeout: number, reason: string):
 /** The service knows names, not ports. */
 function assertNames(network: NetworkPolicy): void {
   if (typeof network === "string") return;
-  network.allow.forEach((entry, index) => {
+  toNames(network.allow).forEach((entry, index) => {
     if (!/:\d+$/.test(entry)) return;
     throw new SandboxError("unsupported", `The vercel backend can't enforce network.allow[${index}] ("${entry}")`, {
       backend: "vercel",

@@ -3,6 +3,7 @@ import { realpathSync } from "node:fs";
 import { constants } from "node:os";
 import { delimiter } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
+import { installLine } from "../../../machine/install-line.js";
 import { findProgram, isProgram, trustedDirectories } from "../../../machine/trusted-programs.js";
 import { isWithin } from "../../../util/repository-of.js";
 import { guestBinary } from "../../guest.js";
@@ -32,7 +33,7 @@ export function findGit(): GitProgram {
   const directories = trustedDirectories(from);
   const program = findProgram(process.platform === "win32" ? "git.exe" : "git", directories);
   if (program === undefined) {
-    throw new SandboxError("missing_dependency", "git was not found in PATH", { hint: "apt-get install git" });
+    throw new SandboxError("missing_dependency", "git was not found in PATH", { hint: installLine("git") });
   }
   found = { program, path: directories.join(delimiter), launcher: findLauncher(), from };
   return found;

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { SandboxError } from "../../../../contracts/errors.js";
+import { installLine } from "../../../machine/install-line.js";
 import { startCommand } from "../../guest.js";
 import {
   chooseStage,
@@ -137,7 +138,7 @@ async function startJail(...args: Parameters<typeof startJailedGuest>): Promise<
     const message = `git may read the files of a sandbox in a jail only, and no jail can be made: ${error.message}`;
     throw new SandboxError("no_isolation", message, {
       cause: error,
-      hint: error.hint ?? "apt-get install bubblewrap, on Linux",
+      hint: error.hint ?? installLine("bubblewrap"),
     });
   }
 }

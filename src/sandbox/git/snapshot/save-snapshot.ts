@@ -4,6 +4,7 @@ import type { SnapshotRecord } from "../../../../contracts/backend.js";
 import { addResource, snapshotsDir, writeSnapshotRecord } from "../../../ledger.js";
 import { syncPath } from "../../../machine/atomic-file.js";
 import { failpoint } from "../../../machine/failpoint.js";
+import { isoTime } from "../../../util/iso-time.js";
 import { commitOptionsOf } from "../commit.js";
 import { trustHead } from "../fast-commit.js";
 import { type LiveTree, scratchPath } from "../live-tree.js";
@@ -54,7 +55,7 @@ export async function saveSnapshot(tree: LiveTree): Promise<string> {
       id,
       sandboxId,
       backend,
-      createdAt: new Date().toISOString(),
+      createdAt: isoTime(),
       ...(repository && { repo: repository.url ?? repository.topLevel ?? repository.gitDir }),
       ...(tree.place !== undefined && { workDir: tree.place }),
       gitDir,

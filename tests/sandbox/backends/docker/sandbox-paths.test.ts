@@ -54,7 +54,7 @@ describeUnless(whyNoDocker(BUSYBOX), 'paths: "sandbox" in a container', { concur
     await other.kill("SIGKILL");
   });
 
-  test("a command that kills or stops what serves them is survived", async () => {
+  test("a command that kills or stops what serves them is survived", async ({ expect }) => {
     await using sandbox = await open();
     await sandbox.writeFile("/tmp/file", "x");
     const find = `for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline | grep -q "serve-file[s]" && kill -SIG \${p#/proc/}; done; true`;

@@ -180,6 +180,54 @@ describe.each(MANAGERS)("opened by %s", (name) => {
     }
   });
 
+  test("programs that ~/.local/bin links to work, with the files that they need and no others", async () => {
+    const beside = '#!/bin/sh\ncat "$(dirname "$(readlink -f "$0")")/../beside"\n';
+    const say = (name: string): string => `#!/bin/sh\necho ${name}\n`;
+    put("linked/.local/share/claude/versions/1.0", say("a file"), 0o755);
+    put("linked/.local/share/claude/state.json");
+    put("linked/.local/share/cursor/versions/1.0/bin/cursor", beside, 0o755);
+    put("linked/.local/share/cursor/versions/1.0/beside", "a version\n", 0o644);
+    put("linked/.local/share/cursor/auth.json");
+    put("linked/.local/lib/node_modules/@some/tool/bin/cli.js", beside, 0o755);
+    put("linked/.local/lib/node_modules/@some/tool/beside", "a package\n", 0o644);
+    put("linked/.local/lib/node_modules/other/secret");
+    put("linked/.local/share/pipx/venvs/tool/bin/tool", beside, 0o755);
+    put("linked/.local/share/pipx/venvs/tool/beside", "an environment\n", 0o644);
+    put("linked/.local/share/pipx/venvs/tool/pyvenv.cfg", "home = /usr/bin\n");
+    put("linked/.local/share/pipx/secret");
+    put("linked/.local/share/worked/versions/1/bin/tool", say("alone"), 0o755);
+    put("linked/.local/share/worked/versions/1/.env");
+    put("linked/.ssh/run", `#!/bin/sh\necho ${CANARY}\n`, 0o755);
+    put("linked/.local/share/key", CANARY, 0o600);
+    const share = "../share";
+    const real = join(manager.home, "linked");
+    const links: Record<string, string> = {
+      claude: join(real, ".local/share/claude/versions/1.0"),
+      cursor: `${share}/cursor/versions/1.0/bin/cursor`,
+      npm: "../lib/node_modules/@some/tool/bin/cli.js",
+      pipx: `${share}/pipx/venvs/tool/bin/tool`,
+      worked: `${share}/worked/versions/1/bin/tool`,
+      ssh: "../../.ssh/run",
+      key: `${share}/key`,
+      dead: "nowhere",
+    };
+    mkdirSync(join(real, ".local/bin"), { recursive: true });
+    for (const [name, target] of Object.entries(links)) symlinkSync(target, join(real, ".local/bin", name));
+    manager.own(real);
+    const env = {
+      HOME: real,
+      PATH: `${join(real, ".local/bin")}:/usr/bin:/bin`,
+      GLOVEBOX_HOME: join(manager.home, "state"),
+    };
+    const script = `for name in ${Object.keys(links).join(" ")}; do $name 2>/dev/null || echo no $name; done
+      grep -rslF "${CANARY}" ${real}; touch ${real}/.local/share/cursor/versions/1.0/x 2>&1`;
+    const told = (await inside(script, { env })).split("\n");
+    expect(told.slice(0, 8)).toEqual([
+      ...["a file", "a version", "a package", "an environment", "alone", "no ssh", "no key", "no dead"],
+    ]);
+    expect(told.slice(8).join("\n")).toMatch(/^touch: .*Read-only file system\n$/);
+  });
+
   test("files that a shell or a tool reads at its start are read by nothing outside", async () => {
     const repo = createRepository(join(manager.home, "planted"));
     const names = [".bashrc", ".profile", ".npmrc", ".envrc", ".gitconfig", ".editorconfig", ".env", "package.json"];

@@ -253,9 +253,14 @@ describe("creation", () => {
   test("an abort leaves no machine", async () => {
     const controller = new AbortController();
     const before = service.census();
+    // Its guest has to wait, so that the abort comes while it is opened.
+    service.faults.limit(/^POST .*\/cmd$/, 30);
     const opening = open({ signal: controller.signal });
-    setTimeout(() => controller.abort(), 50);
+    opening.catch(() => undefined);
+    await expect.poll(() => service.census(), { interval: 5 }).not.toEqual(before);
+    controller.abort();
     await expect(opening).rejects.toMatchObject({ code: "aborted" });
+    service.faults.clear();
     expect(service.census()).toEqual(before);
   });
 });

@@ -1,4 +1,5 @@
 import { SandboxError, type SandboxErrorCode, type SandboxErrorDetails } from "../../../../../contracts/errors.js";
+import { asRoot, installLine, isInSystem } from "../../../../machine/install-line.js";
 import type { EngineEndpoint } from "./endpoint.js";
 
 /** A failure that the engine reports. */
@@ -93,11 +94,13 @@ export function connectionError(error: unknown, endpoint: EngineEndpoint, what: 
   }
 }
 
-/** The command that starts the engine. */
+/** The command that starts the engine, or that installs one. */
 export function startLine(endpoint: EngineEndpoint): string {
   if (endpoint.host !== undefined) return `start the engine on ${endpoint.host}, or set DOCKER_HOST`;
   if (process.platform === "darwin") return "open -a Docker";
   if (process.platform === "win32") return "start Docker Desktop";
   const own = endpoint.socketPath === "/var/run/docker.sock" ? "" : ", or set DOCKER_HOST";
-  return `sudo systemctl start docker${own}`;
+  if (!["docker", "dockerd", "podman"].some((name) => isInSystem(name)))
+    return `${installLine("docker", { inDebian: "docker.io" })}${own}`;
+  return `${asRoot(["systemctl start docker"])}${own}`;
 }

@@ -3,8 +3,8 @@ import { readFile, stat } from "node:fs/promises";
 import { join, posix, resolve } from "node:path";
 import type { BuildStage } from "../../../../../contracts/container-engine.js";
 import { SandboxError } from "../../../../../contracts/errors.js";
-import { parseDockerIgnore, type Selection } from "../../../../util/docker-ignore.js";
 import { packDirectory } from "../../../../util/tar/tar-pack.js";
+import { parseDockerIgnore, type Selection } from "./docker-ignore.js";
 
 const MAX_DOCKERFILE = 1 << 20;
 /** The settings of a git directory may have a token in them, as those of a clone from `https://<token>@<host>` do. They are never sent. */

@@ -3,6 +3,7 @@ import type { SnapshotRecord } from "../../../../../contracts/backend.js";
 import { SandboxError } from "../../../../../contracts/errors.js";
 import { addResource, readSnapshotRecord, writeSnapshotRecord } from "../../../../ledger.js";
 import { failpoint } from "../../../../machine/failpoint.js";
+import { isoTime } from "../../../../util/iso-time.js";
 import type { TreeBase } from "../../../git.js";
 import { otherPlace } from "../../../lifecycle.js";
 import type { RunningContainer } from "../container.js";
@@ -42,7 +43,7 @@ export async function saveSnapshot(id: string, container: RunningContainer, kept
     id: snapshot,
     sandboxId: id,
     backend: "docker",
-    createdAt: new Date().toISOString(),
+    createdAt: isoTime(),
     ...(kept.base && { repo: repoOf(kept.base) }),
     details,
   });

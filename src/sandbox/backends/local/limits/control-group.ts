@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { closeSync, constants, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { toSandboxError } from "../../../../../contracts/errors.js";
 import type { Limits } from "../../../../../contracts/types.js";
@@ -14,22 +14,27 @@ export const CONTROLLERS: readonly (readonly [ControlledLimit, string])[] = [
   ["cpus", "cpu"],
   ["pids", "pids"],
 ];
+let usable: readonly ControlledLimit[] | undefined;
+
 /** The controllers that this machine lets us use, by the limit that each enforces. Only root can make groups at the top. */
-export function usableControllers(): ControlledLimit[] {
+export function usableControllers(): readonly ControlledLimit[] {
+  usable ??= findControllers();
+  return usable;
+}
+
+function findControllers(): ControlledLimit[] {
   if (process.getuid?.() !== 0) return [];
   if (isUnified() && !isWritable(ROOT)) return [];
   return CONTROLLERS.flatMap(([limit, controller]) => {
-    const isUsable = isUnified()
-      ? unifiedControllers().includes(controller)
-      : existsSync(join(ROOT, controller, "cgroup.procs")) && isWritable(join(ROOT, controller));
+    const isUsable = isUnified() ? unifiedControllers().includes(controller) : isWritable(join(ROOT, controller));
     return isUsable ? [limit] : [];
   });
 }
 
-/** In a container they usually are read-only, for root too. */
-function isWritable(path: string): boolean {
+/** In a container groups usually are read-only, for root too. Opened, since Deno answers `access` by the mode of a file alone. */
+function isWritable(group: string): boolean {
   try {
-    accessSync(path, constants.W_OK);
+    closeSync(openSync(join(group, "cgroup.procs"), constants.O_WRONLY));
     return true;
   } catch {
     return false;
@@ -46,8 +51,8 @@ function unifiedControllers(): string[] {
 
 /** Paths of the control groups of a sandbox: none if no limit needs one. Record them before `makeControlGroups`. */
 export function controlGroupPaths(id: string, limits: Limits): string[] {
-  const usable = usableControllers();
-  const needed = CONTROLLERS.filter(([limit]) => limits[limit] !== undefined && usable.includes(limit));
+  const found = usableControllers();
+  const needed = CONTROLLERS.filter(([limit]) => limits[limit] !== undefined && found.includes(limit));
   if (isUnified()) return needed.length > 0 ? [join(ROOT, PARENT, id)] : [];
   return needed.map(([, controller]) => join(ROOT, controller, PARENT, id));
 }

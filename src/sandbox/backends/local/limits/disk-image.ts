@@ -21,8 +21,15 @@ export interface DiskImage {
   readonly places: readonly string[];
 }
 
+let canMount: boolean | undefined;
+
 /** Whether this machine lets us mount one: it takes the host's root, loop devices and the program that makes file systems. */
 export function canMountImages(): boolean {
+  canMount ??= hasMeans();
+  return canMount;
+}
+
+function hasMeans(): boolean {
   if (standing() !== "root" || !existsSync("/dev/loop-control")) return false;
   if (!["/usr/sbin/mke2fs", "/sbin/mke2fs"].some((path) => existsSync(path))) return false;
   return /^\s*0\s+0\s+4294967295\s*$/m.test(readFileSync("/proc/self/uid_map", "utf8"));

@@ -1,0 +1,239 @@
+import type {
+  AgentDialog,
+  AgentFailure,
+  AgentHost,
+  AgentReader,
+  AgentRequest,
+  AgentSignal,
+  AgentVerdict,
+  TokenUsage,
+} from "../../types.js";
+import { failureOfStatus } from "../failure-of-status.js";
+import { asCount, asRecord, asText, type Untrusted } from "../json-line.js";
+import { withoutResult } from "../no-result.js";
+import { chooseModel } from "./choose-model.js";
+import { ClientCalls } from "./client-calls.js";
+import {
+  errorLine,
+  notificationLine,
+  RPC_CODES,
+  RpcError,
+  type RpcId,
+  type RpcMessage,
+  readMessage,
+  requestLine,
+  resultLine,
+} from "./rpc.js";
+import { Updates } from "./updates.js";
+
+/** The version that is spoken. */
+const VERSION = 1;
+
+/** What is waited for; each has one answer. */
+type Step = "initialize" | "session" | "model" | "prompt" | "over";
+
+/** One prompt to an agent that speaks ACP: initialize, make or continue a session, choose the model, prompt. */
+export class AcpDialog implements AgentDialog {
+  readonly #request: AgentRequest;
+  readonly #host: AgentHost;
+  readonly #calls: ClientCalls;
+  readonly #updates = new Updates();
+  #step: Step = "initialize";
+  #asked = 0;
+  #sessionId: string | undefined;
+  #costBefore: number | undefined;
+
+  constructor(request: AgentRequest, host: AgentHost) {
+    this.#request = request;
+    this.#host = host;
+    this.#calls = new ClientCalls(host);
+  }
+
+  start(): void {
+    this.#ask("initialize", "initialize", {
+      protocolVersion: VERSION,
+      clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
+      clientInfo: { name: "glovebox", version: "1" },
+    });
+  }
+
+  line(text: string): AgentSignal[] {
+    const message = readMessage(text);
+    if (message === undefined || this.#step === "over") return [];
+    switch (message.type) {
+      case "request":
+        void this.#serve(message.id, message.method, message.params);
+        return [{ type: "alive" }];
+      case "notification":
+        return message.method === "session/update" ? this.#update(message.params) : [];
+      case "response":
+        return message.id === this.#asked ? this.#next(message) : [];
+    }
+  }
+
+  overlong(): AgentSignal[] {
+    return this.#fail("it sent a line that is longer than 4 MiB");
+  }
+
+  end(exit: Parameters<AgentReader["end"]>[0]): AgentVerdict {
+    return withoutResult(exit, { said: this.#updates.said });
+  }
+
+  cancel(): void {
+    this.#calls.cancel();
+    if (this.#step === "prompt") this.#host.send(notificationLine("session/cancel", { sessionId: this.#sessionId }));
+  }
+
+  async close(): Promise<void> {
+    this.#step = "over";
+    await this.#calls.close();
+  }
+
+  #ask(step: Step, method: string, params: object): void {
+    this.#step = step;
+    this.#asked += 1;
+    this.#host.send(requestLine(this.#asked, method, params));
+  }
+
+  async #serve(id: RpcId, method: string, params: Untrusted): Promise<void> {
+    try {
+      if (this.#sessionId === undefined || params["sessionId"] !== this.#sessionId) {
+        throw new RpcError(RPC_CODES.invalidParams, "sessionId is not the one of this session");
+      }
+      this.#host.send(resultLine(id, await this.#calls.answer(method, params)));
+    } catch (error) {
+      const { code, message } = error instanceof RpcError ? error : { code: RPC_CODES.internal, message: "it failed" };
+      this.#host.send(errorLine(id, { code, message }));
+    }
+  }
+
+  #update(params: Untrusted): AgentSignal[] {
+    const update = asRecord(params["update"]);
+    if (update === undefined) return [];
+    if (this.#step === "prompt") {
+      return params["sessionId"] === this.#sessionId ? this.#updates.take(update) : [];
+    }
+    // What a session says before it is prompted is its history.
+    this.#updates.skip(update);
+    return [{ type: "alive" }];
+  }
+
+  #next({ result = {}, error }: Extract<RpcMessage, { type: "response" }>): AgentSignal[] {
+    if (error !== undefined) return [...this.#updates.flush(), ...this.#used(), ...this.#refused(error)];
+    switch (this.#step) {
+      case "initialize":
+        return this.#open(result);
+      case "session":
+        return this.#opened(result);
+      case "model":
+        return this.#prompt();
+      case "prompt":
+        return this.#done(result);
+      case "over":
+        return [];
+    }
+  }
+
+  #open(agent: Untrusted): AgentSignal[] {
+    const version = agent["protocolVersion"];
+    if (version !== VERSION) {
+      return this.#fail(`it speaks version ${JSON.stringify(version)} of the protocol; only ${VERSION} is supported`);
+    }
+    const { sessionId } = this.#request;
+    const place = { cwd: this.#host.cwd, mcpServers: [] };
+    if (sessionId === undefined) {
+      this.#ask("session", "session/new", place);
+      return [{ type: "alive" }];
+    }
+    const can = asRecord(agent["agentCapabilities"]) ?? {};
+    const isResumable = asRecord(asRecord(can["sessionCapabilities"])?.["resume"]) !== undefined;
+    if (!isResumable && can["loadSession"] !== true) return this.#fail("it can't continue a session");
+    this.#sessionId = sessionId;
+    this.#ask("session", isResumable ? "session/resume" : "session/load", { sessionId, ...place });
+    return [{ type: "alive" }];
+  }
+
+  #opened(session: Untrusted): AgentSignal[] {
+    const sessionId = this.#request.sessionId ?? asText(session["sessionId"]);
+    if (sessionId === undefined) return this.#fail("it made a session without an id");
+    this.#sessionId = sessionId;
+    this.#costBefore = this.#request.sessionId === undefined ? 0 : this.#updates.costUsd;
+    const { model } = this.#request;
+    const signal: AgentSignal = { type: "session", sessionId, ...(model !== undefined && { model }) };
+    if (model === undefined) return [signal, ...this.#prompt()];
+    const choice = chooseModel(session, sessionId, model);
+    if (typeof choice === "string") return [signal, ...this.#fail(choice)];
+    this.#ask("model", choice.method, choice.params);
+    return [signal];
+  }
+
+  #prompt(): AgentSignal[] {
+    const { prompt, systemPrompt } = this.#request;
+    const text = systemPrompt === undefined ? prompt : `${systemPrompt}\n\n${prompt}`;
+    this.#ask("prompt", "session/prompt", { sessionId: this.#sessionId, prompt: [{ type: "text", text }] });
+    return [{ type: "alive" }];
+  }
+
+  #done(result: Untrusted): AgentSignal[] {
+    const signals = [...this.#updates.flush(), ...this.#used(asRecord(result["usage"]))];
+    this.#step = "over";
+    return [...signals, { type: "result", result: toVerdict(result["stopReason"], this.#updates.said) }];
+  }
+
+  /** What this prompt has cost; not known when it isn't known what the session had cost before. */
+  get #spent(): number | undefined {
+    const all = this.#updates.costUsd;
+    return all === undefined || this.#costBefore === undefined ? undefined : Math.max(0, all - this.#costBefore);
+  }
+
+  /** The tokens of a session that was continued may be of all its prompts, so they are not counted. */
+  #used(reported?: Untrusted): AgentSignal[] {
+    const usage = this.#request.sessionId === undefined ? toUsage(reported) : undefined;
+    const costUsd = this.#spent;
+    if (usage === undefined && costUsd === undefined) return [];
+    return [{ type: "usage", usage: usage ?? NOTHING_USED, ...(costUsd !== undefined && { costUsd }) }];
+  }
+
+  /** Agents put the status of the failed request into the code of the error, or into its data. */
+  #refused(error: Untrusted): AgentSignal[] {
+    const data = asRecord(error["data"]) ?? {};
+    const codes = [error["code"], data["statusCode"], data["status"], data["code"]].map(asCount);
+    const known = codes.map((code) => failureOfStatus(code)).find((failure) => failure !== undefined);
+    const message = asText(error["message"]) ?? "it refused and did not say why";
+    const isLogin = error["code"] === RPC_CODES.authRequired;
+    return this.#fail(message, isLogin ? "unauthenticated" : (known ?? "agent_error"));
+  }
+
+  #fail(text: string, failure: AgentFailure = "agent_error"): AgentSignal[] {
+    this.#step = "over";
+    return [{ type: "result", result: { isError: true, text, failure } }];
+  }
+}
+
+const NOTHING_USED: TokenUsage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+
+function toVerdict(stopReason: unknown, text: string): AgentVerdict {
+  const terminalReason = asText(stopReason) ?? "unknown";
+  switch (terminalReason) {
+    case "end_turn":
+      return { isError: false, text, terminalReason };
+    case "max_turn_requests":
+      return { isError: true, text, limit: "turns", terminalReason };
+    case "refusal":
+      return { isError: true, text: text || "it refused", failure: "refused", terminalReason };
+    default:
+      return { isError: true, text: text || `it stopped: ${terminalReason}`, failure: "agent_error", terminalReason };
+  }
+}
+
+/** Whether the input includes what came from the cache is seen from the sum; undefined when the numbers don't add up. */
+function toUsage(usage: Untrusted | undefined): TokenUsage | undefined {
+  if (usage === undefined) return undefined;
+  const count = (name: string): number => asCount(usage[name]) ?? 0;
+  const [all, output] = [count("inputTokens"), count("outputTokens")];
+  const [cacheRead, cacheWrite] = [count("cachedReadTokens"), count("cachedWriteTokens")];
+  const cached = cacheRead + cacheWrite;
+  const others = count("totalTokens") - output - all;
+  const isWithin = cached > 0 && (others === 0 || others === count("thoughtTokens")) && all >= cached;
+  return { input: isWithin ? all - cached : all, output, cacheRead, cacheWrite };
+}

@@ -1,0 +1,98 @@
+import type { AgentSignal } from "../../types.js";
+import { asCount, asRecord, asRecords, asText, summarize, type Untrusted } from "../json-line.js";
+
+/** Calls of tools whose names are remembered until their results. */
+const MOST_CALLS = 1_000;
+/** The end of a message that is kept. */
+const MOST_SAID = 50_000;
+
+/** Reads what an agent says while it works (`session/update`). */
+export class Updates {
+  readonly #calls = new Map<string, string>();
+  #message = "";
+  #said = "";
+  #isNewTurn = true;
+  #cost: number | undefined;
+
+  /** The last message that it said in full. */
+  get said(): string {
+    return this.#said;
+  }
+
+  /** What the session has cost so far, with what it cost before it was continued. */
+  get costUsd(): number | undefined {
+    return this.#cost;
+  }
+
+  /** Takes the update of a session that has not been prompted yet: only its cost counts, the rest is history. */
+  skip(update: Untrusted): void {
+    this.#price(update);
+  }
+
+  take(update: Untrusted): AgentSignal[] {
+    switch (update["sessionUpdate"]) {
+      case "agent_message_chunk": {
+        const text = asText(asRecord(update["content"])?.["text"]);
+        this.#message = (this.#message + (text ?? "")).slice(-MOST_SAID);
+        return [...this.#turn(), { type: "alive" }];
+      }
+      case "agent_thought_chunk":
+        return [...this.#turn(), { type: "alive" }];
+      case "tool_call":
+        return [...this.flush(), ...this.#turn(), ...this.#call(update), ...this.#result(update)];
+      case "tool_call_update":
+        return [...this.flush(), ...this.#result(update)];
+      case "usage_update":
+        this.#price(update);
+        return [{ type: "alive" }];
+      case "plan":
+        return [{ type: "alive" }];
+      default:
+        return [];
+    }
+  }
+
+  /** The message that came in pieces, once it is whole. */
+  flush(): AgentSignal[] {
+    const text = this.#message;
+    if (text === "") return [];
+    this.#message = "";
+    this.#said = text;
+    return [{ type: "message", text }];
+  }
+
+  /** The protocol has no word for a turn of the model: one starts with what comes first after the result of a tool. */
+  #turn(): AgentSignal[] {
+    if (!this.#isNewTurn) return [];
+    this.#isNewTurn = false;
+    return [{ type: "turn" }];
+  }
+
+  #call(update: Untrusted): AgentSignal[] {
+    const title = asText(update["title"]);
+    const tool = asText(update["name"]) ?? asText(update["kind"]) ?? title ?? "tool";
+    const id = asText(update["toolCallId"]);
+    if (id !== undefined && this.#calls.size < MOST_CALLS) this.#calls.set(id, tool);
+    const input = asRecord(update["rawInput"]);
+    const [place] = asRecords(update["locations"]).map((location) => asText(location["path"]));
+    const isTelling = input !== undefined && Object.keys(input).length > 0;
+    return [{ type: "tool_call", tool, summary: isTelling ? summarize(input) : (place ?? title ?? "") }];
+  }
+
+  #result(update: Untrusted): AgentSignal[] {
+    const status = update["status"];
+    if (status !== "completed" && status !== "failed") return [{ type: "alive" }];
+    this.#isNewTurn = true;
+    const id = asText(update["toolCallId"]) ?? "";
+    const tool = this.#calls.get(id);
+    this.#calls.delete(id);
+    return [{ type: "tool_result", isError: status === "failed", ...(tool !== undefined && { tool }) }];
+  }
+
+  #price(update: Untrusted): void {
+    const cost = asRecord(update["cost"]);
+    if (update["sessionUpdate"] === "usage_update" && cost?.["currency"] === "USD") {
+      this.#cost = asCount(cost["amount"]) ?? this.#cost;
+    }
+  }
+}

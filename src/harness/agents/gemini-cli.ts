@@ -1,0 +1,142 @@
+import { defined } from "../../util/defined.js";
+import type {
+  AgentCommand,
+  AgentDriver,
+  AgentFailure,
+  AgentReader,
+  AgentRequest,
+  AgentSignal,
+  AgentVerdict,
+} from "../types.js";
+import { failureOfStatus } from "./failure-of-status.js";
+import { asCount, asRecord, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
+import { withoutResult } from "./no-result.js";
+
+/** Gemini CLI, by `gemini --output-format stream-json`. It does not say what it costs. */
+export const geminiCli: AgentDriver = {
+  name: "gemini-cli",
+  reportsCost: false,
+  cannot: ["tools"],
+  network: ["generativelanguage.googleapis.com"],
+  secrets: [["GEMINI_API_KEY"]],
+  versionArgv: ["gemini", "--version"],
+  minVersion: "0.61.0",
+  tried: ["0.61.0"],
+  installHint: "npm install -g @google/gemini-cli",
+  command: (request) => ({
+    argv: ["gemini", ...flags(request)],
+    // It starts itself a second time to have more memory; the memory of the sandbox is ours to limit.
+    env: { GEMINI_CLI_NO_RELAUNCH: "true", GEMINI_TELEMETRY_ENABLED: "false" },
+    ...settingsFor(request),
+    stdin: request.systemPrompt === undefined ? request.prompt : `${request.systemPrompt}\n\n${request.prompt}`,
+  }),
+  reader: () => new GeminiReader(),
+};
+
+/** With a gateway it refuses a key from the environment, unless its settings say that a key is to be used. */
+function settingsFor({ env = {} }: AgentRequest): Pick<AgentCommand, "homeFiles"> {
+  if (env["GOOGLE_GEMINI_BASE_URL"] === undefined) return {};
+  const settings = { security: { auth: { selectedType: "gemini-api-key" } } };
+  return { homeFiles: { ".gemini/settings.json": JSON.stringify(settings) } };
+}
+
+function flags({ model, sessionId, args = [] }: AgentRequest): string[] {
+  return [
+    ...["--output-format", "stream-json", "--skip-trust", "--approval-mode", "yolo"],
+    ...(model === undefined ? [] : ["--model", model]),
+    ...(sessionId === undefined ? [] : ["--resume", sessionId]),
+    ...args,
+  ];
+}
+
+/** What its own exit codes mean. */
+const EXITS: Readonly<Record<number, AgentFailure | "turns">> = { 41: "unauthenticated", 53: "turns" };
+
+class GeminiReader implements AgentReader {
+  #said = "";
+  #message = "";
+  #error: string | undefined;
+  #isNewTurn = true;
+  readonly #tools = new Map<string, string>();
+
+  line(text: string): AgentSignal[] {
+    const event = parseLine(text);
+    switch (event?.["type"]) {
+      case "init": {
+        const [sessionId, model] = [asText(event["session_id"]), asText(event["model"])];
+        return sessionId === undefined ? [] : [{ type: "session", sessionId, ...defined({ model }) }];
+      }
+      case "message":
+        if (event["role"] !== "assistant") return [];
+        this.#message += asText(event["content"]) ?? "";
+        return [...this.#turn(), { type: "alive" }];
+      case "tool_use":
+        return [...this.#flush(), ...this.#turn(), this.#call(event)];
+      case "tool_result":
+        this.#isNewTurn = true;
+        return [{ type: "tool_result", ...this.#named(event), isError: event["status"] !== "success" }];
+      case "error":
+        if (event["severity"] !== "warning") this.#error = asText(event["message"]);
+        return [];
+      case "result":
+        return [...this.#flush(), ...this.#end(event)];
+      default:
+        return [];
+    }
+  }
+
+  /** The status of a request that failed is in its exit code, of which a process has only the lower eight bits. */
+  end(exit: Parameters<AgentReader["end"]>[0]): AgentVerdict {
+    const text = this.#error;
+    const known = EXITS[exit.exitCode] ?? failureOfStatus(exit.exitCode + 256);
+    const isOwn = exit.signal === undefined && known !== undefined;
+    if (isOwn && known === "turns") return { isError: true, text: text ?? this.#said, limit: "turns" };
+    if (isOwn && known !== "turns") return { isError: true, text: text ?? exit.stderr, failure: known };
+    return text === undefined ? withoutResult(exit) : { isError: true, text, failure: "agent_error" };
+  }
+
+  /** A message comes in pieces. */
+  #flush(): AgentSignal[] {
+    const text = this.#message;
+    if (text === "") return [];
+    this.#message = "";
+    this.#said = text;
+    return [{ type: "message", text }];
+  }
+
+  /** It prints nothing when a turn starts: one starts with what comes first after the result of a tool. */
+  #turn(): AgentSignal[] {
+    if (!this.#isNewTurn) return [];
+    this.#isNewTurn = false;
+    return [{ type: "turn" }];
+  }
+
+  #call(event: Untrusted): AgentSignal {
+    const tool = asText(event["tool_name"]) ?? "tool";
+    this.#tools.set(asText(event["tool_id"]) ?? "", tool);
+    return { type: "tool_call", tool, summary: summarize(event["parameters"]) };
+  }
+
+  #named(event: Untrusted): { tool?: string } {
+    const id = asText(event["tool_id"]) ?? "";
+    const tool = this.#tools.get(id);
+    this.#tools.delete(id);
+    return defined({ tool });
+  }
+
+  #end(event: Untrusted): AgentSignal[] {
+    const stats = asRecord(event["stats"]) ?? {};
+    const cacheRead = asCount(stats["cached"]) ?? 0;
+    const input = Math.max(0, (asCount(stats["input_tokens"]) ?? 0) - cacheRead);
+    const usage = { input, output: asCount(stats["output_tokens"]) ?? 0, cacheRead, cacheWrite: 0 };
+    if (event["status"] === "success") {
+      return [
+        { type: "usage", usage },
+        { type: "result", result: { isError: false, text: this.#said } },
+      ];
+    }
+    // Its exit code says more than the kind that is here, which is always "unknown".
+    this.#error = asText(asRecord(event["error"])?.["message"]) ?? this.#error ?? "it failed and said nothing";
+    return [{ type: "usage", usage }];
+  }
+}

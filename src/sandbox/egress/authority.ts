@@ -1,0 +1,2 @@
+export { type Authority, makeAuthority } from "./authority/make-authority.js";
+export { makeTrust, type Trust, type TrustPaths, trustEnv } from "./authority/trust.js";

@@ -1,0 +1,32 @@
+import type { Authority } from "../authority.js";
+import type { EgressPolicy } from "../policy.js";
+import type { Inspector } from "../proxy.js";
+import type { SecretBroker } from "../secret-broker.js";
+
+/** Decides for which hosts the proxy ends TLS, and what it does with their requests. */
+export function createInspector(opts: {
+  authority: Authority;
+  /** The rules at the time of a request. */
+  policy(): EgressPolicy;
+  broker?: SecretBroker | undefined;
+  /** The authorities that a host's own certificate may come from. Undefined: those of Node. */
+  ca?: readonly string[] | undefined;
+}): Inspector {
+  const { authority, policy, broker, ca } = opts;
+  return {
+    inspectionOf(host, port) {
+      const isBrokered = broker?.hosts.some((name) => isNamed(name, host)) ?? false;
+      if (!isBrokered && !policy().isInspected(host, port)) return undefined;
+      return {
+        context: authority.contextFor(host),
+        ca,
+        check: (request) => policy().checkRequest(host, port, request),
+        changesOf: (method, useSecret) => broker?.changesOf(host, port, method, useSecret),
+      };
+    },
+  };
+}
+
+function isNamed(name: string, host: string): boolean {
+  return name.startsWith("*.") ? host.endsWith(name.slice(1)) : host === name;
+}

@@ -1,0 +1,100 @@
+import type { SecureContext } from "node:tls";
+import { ClientStream } from "../client-stream.js";
+import { finish } from "../finish.js";
+import { forward, type Passage, type Rewriting } from "../forward.js";
+import type { Lifetime } from "../lifetime.js";
+import type { RequestFacts } from "../policy.js";
+import { type BlockReason, blockedHost, Refusal, toAnswer } from "../refusal.js";
+import { readHead } from "../request-head.js";
+import { innerTarget, type RequestTarget } from "../request-target.js";
+import { type Exchange, readOpening } from "../tunnel.js";
+import { endTls } from "./end-tls.js";
+import { OriginAgent } from "./origin-agent.js";
+
+/** What is needed to look at the requests to a host. */
+export interface Inspection {
+  /** The key and certificate that the proxy shows in the place of the host. */
+  readonly context: SecureContext;
+  /** The authorities that the host's own certificate may come from, as PEM. Undefined: those of Node. */
+  readonly ca: readonly string[] | undefined;
+  /** Milliseconds. */
+  readonly limits: { head: number; response: number; idle: number; linger: number };
+  /** Throws a `Refusal` for a request that the rules do not allow. */
+  check(request: RequestFacts): void | Promise<void>;
+  /** What changes in a request that they allow; undefined if nothing. `useSecret` gets the name of each secret whose value is put into it. */
+  changesOf(method: string, useSecret: (name: string) => void): Rewriting | undefined;
+}
+
+/** Serves the requests in the TLS of a tunnel. Nothing is sent to the host before one of them is allowed. */
+export async function inspect(exchange: Exchange, target: RequestTarget, inspection: Inspection): Promise<void> {
+  const { client, life } = exchange;
+  await client.write(exchange.established);
+  const late = (): Error => new Error("the TLS hello took too long");
+  const first = await life.within(readOpening(exchange, target, false), inspection.limits.head, late);
+  if (first.length === 0) return;
+  client.unread(first);
+  const inner = await secure(exchange, target, inspection);
+  try {
+    await serveRequests({ ...exchange, client: inner }, target, inspection);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    if (error.blocked) exchange.report(error.blocked);
+    await inner.write(toAnswer(error));
+  }
+  await finish(inner, life, inspection.limits.linger);
+}
+
+async function secure(
+  { client, life, report }: Exchange,
+  { host, port }: RequestTarget,
+  { context, limits }: Inspection,
+): Promise<ClientStream> {
+  try {
+    return new ClientStream(await endTls(client, life, context, limits.head), life);
+  } catch (error) {
+    const reason = reasonOf((error as NodeJS.ErrnoException).code ?? "");
+    if (reason !== undefined) report(blockedHost(host, port, reason));
+    throw error;
+  }
+}
+
+/** Why a program broke off the handshake. It only says so by an alert. */
+function reasonOf(code: string): BlockReason | undefined {
+  if (/APPLICATION_PROTOCOL/.test(code)) return "not_http1";
+  return /ALERT_.*(?:CA|CERTIFICATE|CERT)/.test(code) ? "not_trusted" : undefined;
+}
+
+async function serveRequests(exchange: Exchange, target: RequestTarget, inspection: Inspection): Promise<void> {
+  const { limits, ca } = inspection;
+  const { life, route } = exchange;
+  const origin = { dial: exchange.dial, ca, timeout: route.connectTimeout };
+  const agent = new OriginAgent(target, origin, life);
+  for (let wait = limits.head; ; wait = limits.idle) {
+    const head = await nextHead(exchange.client, life, wait);
+    if (head === undefined) return;
+    const request = innerTarget(head, target);
+    await inspection.check({ method: head.method, path: request.path, headers: head.headers });
+    const changes = writtenDown(exchange, head.method, inspection);
+    const passage: Passage = { via: { agent }, usualPort: 443, timeout: limits.response, ...(changes && { changes }) };
+    if (!(await forward(exchange, head, request, passage))) return;
+  }
+}
+
+/** What changes in a request. It is written down before it is sent, with the secrets that are known by then. */
+function writtenDown({ passing }: Exchange, method: string, inspection: Inspection): Rewriting | undefined {
+  const changes = inspection.changesOf(method, (name) => passing?.useSecret(name));
+  if (changes === undefined) passing?.request(method);
+  if (changes === undefined || passing === undefined) return changes;
+  return {
+    ...changes,
+    async ofRequest(request, body) {
+      const changed = await changes.ofRequest(request, body);
+      passing.request(method);
+      return changed;
+    },
+  };
+}
+
+async function nextHead(client: ClientStream, life: Lifetime, wait: number): ReturnType<typeof readHead> {
+  return await life.within(readHead(client), wait, () => new Refusal(408, "the head of the request took too long"));
+}

@@ -1,0 +1,1 @@
+export { type OpenSecrets, openSecrets } from "./secrets/open-secrets.js";

@@ -1,0 +1,58 @@
+import type { SecretRule } from "../../../../contracts/types.js";
+import { registerSecret } from "../../../util/sanitize.js";
+import type { Rewriting } from "../forward.js";
+import { isFor, parseSecretHost, type SecretHost } from "../secret-rules.js";
+import { checkTokenUrl, exchangingTokens, TokenVault, withTokens } from "./credentials.js";
+import { maskedForms, replaceInHeader } from "./encodings.js";
+import { makePlaceholder } from "./placeholder.js";
+
+/** The logins that programs in a sandbox make by themselves: their tokens stay in the memory of this process. */
+export class LoginSecret {
+  readonly hosts: readonly SecretHost[];
+  readonly #api: readonly SecretHost[];
+  readonly #endpoints: readonly { host: SecretHost; path: string }[];
+  readonly #vault: TokenVault;
+
+  constructor(name: string, rule: SecretRule, tokenUrls: readonly string[]) {
+    this.#api = rule.hosts.flatMap((entry) => parseSecretHost(entry) ?? []);
+    this.#endpoints = tokenUrls.map((text) => {
+      const { hostname, port, pathname } = checkTokenUrl(name, text);
+      return { host: { host: hostname, isWildcard: false, port: Number(port || 443) }, path: pathname };
+    });
+    this.hosts = [...this.#api, ...this.#endpoints.map(({ host }) => host)];
+    this.#vault = new TokenVault({
+      placeholder: () => makePlaceholder(),
+      onToken: (token) => registerSecret(token, name),
+    });
+  }
+
+  /** What answers must not contain. */
+  get masks(): { text: Buffer; label: Buffer }[] {
+    return this.#vault.tokens.flatMap(([token, placeholder]) => maskedForms([token], placeholder));
+  }
+
+  /** What changes in a request, on top of what changes anyway. */
+  changesOf(host: string, port: number, method: string, otherwise: Rewriting): Rewriting {
+    const vault = this.#vault;
+    const paths = this.#endpoints.filter((each) => isFor(each.host, host, port)).map(({ path }) => path);
+    const isApi = this.#api.some((entry) => isFor(entry, host, port));
+    const usual = isApi ? withTokens(vault, otherwise, replaceInHeader) : otherwise;
+    if (paths.length === 0 || method !== "POST") return usual;
+    let chosen = usual;
+    return {
+      async ofRequest(request, body) {
+        const [path = ""] = request.path.split("?", 1);
+        if (paths.includes(path)) chosen = exchangingTokens(vault, usual);
+        return await chosen.ofRequest(request, body);
+      },
+      ofHeaders: (headers) => chosen.ofHeaders(headers),
+      ofBody: (headers) => chosen.ofBody(headers),
+      ended: () => chosen.ended?.(),
+    };
+  }
+
+  /** Forgets all tokens. */
+  close(): void {
+    this.#vault.clear();
+  }
+}

@@ -1,0 +1,68 @@
+import type { BlockedAnswer, BlockedRequest } from "../../../../contracts/types.js";
+
+/** Questions that may wait for an answer at the same time: the program inside decides how many hosts there are. */
+const MAX_PENDING = 16;
+
+/** Who is asked about what the rules do not allow. */
+export interface Asking {
+  ask(request: BlockedRequest): BlockedAnswer | Promise<BlockedAnswer>;
+  /** Whether it could be allowed at all. If not, nobody is asked. */
+  canAllow(request: BlockedRequest): Promise<boolean>;
+  /** Allows it from now on. If that fails, it is refused. */
+  allow(request: BlockedRequest): Promise<void>;
+  /** Milliseconds to the answer. */
+  timeout: number;
+}
+
+interface Pending {
+  readonly request: BlockedRequest;
+  readonly answer: Promise<BlockedAnswer>;
+}
+
+/** Asks one question per host and port at a time. What is no clear and timely answer is a refusal. */
+export class Questions {
+  readonly #asking: Asking;
+  readonly #pending = new Map<string, Pending>();
+
+  constructor(asking: Asking) {
+    this.#asking = asking;
+  }
+
+  /** The answer for one connection or request. `isAllowed`: whether the rules allow it by now. */
+  async put(request: BlockedRequest, isAllowed: () => boolean): Promise<BlockedAnswer> {
+    const key = `${request.host} ${request.port}`;
+    if (!(await this.#asking.canAllow(request))) return "deny";
+    for (let earlier = this.#pending.get(key); earlier !== undefined; earlier = this.#pending.get(key)) {
+      const answer = await earlier.answer;
+      if (isAllowed()) return "allow";
+      if (answer === "deny" && isSame(earlier.request, request)) return "deny";
+      // It passed once, or was another request: this one is asked about on its own.
+    }
+    if (this.#pending.size >= MAX_PENDING) return "deny";
+    const answer = this.#ask(request).finally(() => this.#pending.delete(key));
+    this.#pending.set(key, { request, answer });
+    return await answer;
+  }
+
+  async #ask(request: BlockedRequest): Promise<BlockedAnswer> {
+    const { ask, allow, timeout } = this.#asking;
+    let timer: NodeJS.Timeout | undefined;
+    const expired = new Promise<"deny">((resolve) => {
+      timer = setTimeout(() => resolve("deny"), timeout);
+    });
+    try {
+      const asked = Promise.resolve().then(() => ask(request));
+      const answer = await Promise.race([asked, expired]);
+      if (answer === "allow") await allow(request);
+      return answer === "allow" || answer === "allow-once" ? answer : "deny";
+    } catch {
+      return "deny";
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+function isSame(one: BlockedRequest, other: BlockedRequest): boolean {
+  return one.reason === other.reason && one.method === other.method && one.path === other.path;
+}

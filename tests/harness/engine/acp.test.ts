@@ -1,0 +1,215 @@
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import type { BlueprintSpec } from "../../../src/harness/types.js";
+import { only, runInSandbox, useSandbox } from "../../support/harness/engine-run.js";
+
+const PROGRAMS = fileURLToPath(new URL("../../fakes/programs", import.meta.url));
+const place = useSandbox(() => ({ mounts: [{ source: PROGRAMS, target: "/opt/fake" }] }));
+const AGENT = "/opt/fake/acp-agent.mjs";
+
+/** A node whose agent does these steps. */
+function ask(steps: readonly object[], more: Record<string, unknown> = {}, options: object = {}): BlueprintSpec {
+  const prompt = ["work", ...steps.map((step) => JSON.stringify(step))].join("\n");
+  const command = [process.execPath, AGENT, JSON.stringify(options)];
+  return {
+    name: "ask",
+    nodes: [{ kind: "agent", id: "work", agent: "acp", command, prompt, retry: { max: 0 }, ...more }],
+  };
+}
+
+async function answersTo(steps: readonly object[], more: Record<string, unknown> = {}): Promise<unknown> {
+  const { outcome } = await runInSandbox(place.sandbox, ask(steps, more));
+  expect(outcome).toMatchObject({ status: "success" });
+  return JSON.parse(outcome.nodes[0]?.output ?? "");
+}
+
+const inside = (path: string): string => join(place.sandbox.workDir, path);
+
+describe("an agent that speaks ACP", () => {
+  test("reads and writes the files of the sandbox, whole or some lines, and learns that a file is missing", async () => {
+    await place.sandbox.writeFile("lines.txt", "one\ntwo\nthree\n");
+    const read = (path: string, more: object = {}): object => ({
+      call: "fs/read_text_file",
+      params: { path, ...more },
+    });
+    const answers = await answersTo([
+      read(inside("lines.txt")),
+      read(inside("lines.txt"), { line: 2, limit: 1 }),
+      read(inside("missing.txt")),
+      { call: "fs/write_text_file", params: { path: inside("new/file.txt"), content: "hello\n" } },
+    ]);
+    expect(answers).toEqual([{ content: "one\ntwo\nthree\n" }, { content: "two\n" }, { error: -32002 }, {}]);
+    expect(await place.sandbox.readFile("new/file.txt")).toBe("hello\n");
+  });
+
+  test("reaches no file of the host, and gets an error for what is not in the protocol", async () => {
+    await place.sandbox.exec({ argv: ["ln", "-s", "/etc/passwd", "out"] });
+    const other = { sessionId: "another", path: inside("lines.txt") };
+    const answers = await answersTo([
+      { call: "fs/read_text_file", params: { path: PROGRAMS } },
+      { call: "fs/read_text_file", params: { path: inside("out") } },
+      { call: "fs/write_text_file", params: { path: inside("out"), content: "x" } },
+      { call: "fs/read_text_file", params: { path: "lines.txt" } },
+      { call: "fs/read_text_file", params: other },
+      { call: "host/shell", params: { command: "id" } },
+    ]);
+    expect(answers).toMatchObject([
+      { error: -32603 },
+      { error: -32603 },
+      {},
+      { error: -32602 },
+      { error: -32602 },
+      { error: -32601 },
+    ]);
+  });
+
+  test("runs commands in terminals: output, exit code, kill and release", async () => {
+    const terminal = (name: string): object => ({ call: `terminal/${name}`, params: { terminalId: "$TERMINAL" } });
+    const answers = await answersTo([
+      { call: "terminal/create", params: { command: "printf abcdef; pwd >&2; exit 3", outputByteLimit: 4 } },
+      terminal("wait_for_exit"),
+      terminal("output"),
+      terminal("release"),
+      terminal("output"),
+      {
+        call: "terminal/create",
+        params: { command: "env", args: ["-u", "X", "sleep", "600"], env: [{ name: "A", value: "b" }] },
+      },
+      terminal("kill"),
+      terminal("wait_for_exit"),
+    ]);
+    expect(answers).toMatchObject([
+      { terminalId: "terminal-1" },
+      { exitCode: 3, signal: null },
+      { truncated: true, exitStatus: { exitCode: 3 } },
+      {},
+      { error: -32002 },
+      { terminalId: "terminal-2" },
+      {},
+      { signal: "SIGKILL", exitCode: null },
+    ]);
+  });
+
+  test("is permitted what it asks for, once", async () => {
+    const options = [
+      { optionId: "no", name: "No", kind: "reject_once" },
+      { optionId: "always", name: "Always", kind: "allow_always" },
+      { optionId: "yes", name: "Yes", kind: "allow_once" },
+    ];
+    const asks = (list: object[]): object => ({
+      call: "session/request_permission",
+      params: { toolCall: {}, options: list },
+    });
+    expect(await answersTo([asks(options), asks(options.slice(0, 1))])).toEqual([
+      { outcome: { outcome: "selected", optionId: "yes" } },
+      { outcome: { outcome: "cancelled" } },
+    ]);
+  });
+
+  test("says what it does, and what it used", async () => {
+    const usage = { inputTokens: 100, outputTokens: 20, totalTokens: 120, cachedReadTokens: 40 };
+    const cost = { sessionUpdate: "usage_update", used: 1, size: 2, cost: { amount: 0.25, currency: "USD" } };
+    const spec = ask(
+      [
+        { update: { sessionUpdate: "agent_message_chunk", content: { type: "text", text: "I " } } },
+        { update: { sessionUpdate: "agent_message_chunk", content: { type: "text", text: "look." } } },
+        {
+          update: {
+            sessionUpdate: "tool_call",
+            toolCallId: "1",
+            title: "Run",
+            kind: "execute",
+            rawInput: { command: "ls" },
+          },
+        },
+        { update: { sessionUpdate: "tool_call_update", toolCallId: "1", status: "failed" } },
+        { update: cost },
+      ],
+      {},
+      { usage },
+    );
+    const { outcome, events } = await runInSandbox(place.sandbox, spec);
+    expect(outcome.nodes[0]?.agent).toMatchObject({
+      name: "acp",
+      sessionId: "session-1",
+      turns: 2,
+      costUsd: 0.25,
+      usage: { input: 60, output: 20, cacheRead: 40, cacheWrite: 0 },
+    });
+    expect(only(events, "agent.message").map(({ text }) => text)).toEqual(["I look.", "[]"]);
+    expect(only(events, "agent.tool_call")).toMatchObject([{ tool: "execute", summary: "ls" }]);
+    expect(only(events, "agent.tool_result")).toMatchObject([{ tool: "execute", isError: true }]);
+  });
+
+  test("continues the session of another node, whose cost and messages don't count again", async () => {
+    const command = [process.execPath, AGENT, JSON.stringify({ can: { loadSession: true } })];
+    const cost = (amount: number): string =>
+      JSON.stringify({
+        update: { sessionUpdate: "usage_update", used: 1, size: 2, cost: { amount, currency: "USD" } },
+      });
+    const { outcome, events } = await runInSandbox(place.sandbox, {
+      name: "two",
+      nodes: [
+        { kind: "agent", id: "first", agent: "acp", command, prompt: cost(0.5) },
+        { kind: "agent", id: "second", agent: "acp", command, prompt: cost(0.75), continue: "first" },
+      ],
+    });
+    expect(outcome.nodes.map(({ agent }) => agent?.costUsd)).toEqual([0.5, 0.25]);
+    expect(only(events, "agent.message").map(({ text }) => text)).toEqual(["[]", "[]"]);
+  });
+
+  test("that can't continue a session has failed", async () => {
+    const { outcome } = await runInSandbox(place.sandbox, {
+      name: "two",
+      nodes: ["first", "second"].map((id) => ({
+        ...{ kind: "agent", id, agent: "acp", command: [process.execPath, AGENT], prompt: "go" },
+        ...(id === "second" && { continue: "first" }),
+      })) as BlueprintSpec["nodes"],
+    });
+    expect(outcome.nodes[1]).toMatchObject({ status: "failure", output: "it can't continue a session" });
+  });
+
+  test("gets the model that the node names, if it has it", async () => {
+    const session = { configOptions: [{ id: "m", category: "model", options: [{ value: "large", name: "Large" }] }] };
+    const good = await runInSandbox(place.sandbox, ask([], { model: "large" }, { session }));
+    expect(good.outcome.nodes[0]).toMatchObject({ status: "success", agent: { model: "large" } });
+    const bad = await runInSandbox(place.sandbox, ask([], { model: "small" }, { session }));
+    expect(bad.outcome.nodes[0]?.output).toBe('it has no model "small"; it has large');
+  });
+});
+
+describe("a failure of an agent that speaks ACP", () => {
+  test.each([
+    ["an error with a status", [{ error: { code: 429, message: "billing" } }], {}, "rate_limit"],
+    ["an error without one", [{ error: { code: -32603, message: "401 billing" } }], {}, "agent_error"],
+    ["a missing login", [], { refuse: { code: -32000, message: "log in first" } }, "unauthenticated"],
+    ["a refusal", [{ stop: "refusal" }], {}, "refused"],
+    ["an exit", [{ exit: 3 }], {}, "no_result"],
+    ["another version of the protocol", [], { version: 2 }, "agent_error"],
+    ["a line without end", [{ long: 5 * 1024 * 1024 }], {}, "agent_error"],
+  ])("%s is classified by its fields", async (_name, steps, options, failure) => {
+    const { outcome } = await runInSandbox(place.sandbox, ask(steps, {}, options));
+    expect(outcome.nodes[0]).toMatchObject({ status: "failure", agent: { failure } });
+  });
+
+  test("no flood of requests is served: beyond 64 open ones each gets an error", async () => {
+    const steps = [
+      { call: "terminal/create", params: { command: "until [ -e go ]; do sleep 0.05; done" } },
+      { flood: 70, refused: 6 },
+    ];
+    expect(await answersTo(steps)).toEqual([{ terminalId: "terminal-1" }, 6]);
+  });
+});
+
+describe("a limit", () => {
+  test("ends an agent that speaks ACP, which is asked to stop first, and the terminals that it left", async () => {
+    const steps = [{ call: "terminal/create", params: { command: "exec sleep 7654321" } }, { hang: true }];
+    const spec = ask(steps, { limits: { wall: 4_000 } }, { slow: 3_000 });
+    const { outcome } = await runInSandbox(place.sandbox, spec);
+    expect(outcome).toMatchObject({ status: "limit", nodes: [{ status: "limit" }] });
+    expect(await place.sandbox.readFile("cancelled.txt")).toBe("cancelled\n");
+    const terminals = (await place.sandbox.processes()).filter(({ argv }) => argv.includes("exec sleep 7654321"));
+    expect(terminals.map(({ state }) => state)).toEqual(["ended"]);
+  });
+});

@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createDockerSandbox } from "../../../../src/sandbox/backends/docker.js";
+import type { Sandbox, SandboxOptions } from "../../../../src/sandbox/types.js";
+import { deleteSnapshot, openSandbox, removeSandbox } from "../../../../src/sandbox.js";
+import { describeUnless } from "../../../support/describe-unless.js";
+import { DEBIAN, useEngine, whyNoDocker } from "../../../support/docker/engine.js";
+import { type SecretServer, startSecretServer } from "../../../support/egress/secret-server.js";
+import { SET_UP_LIMIT } from "../../../support/run/set-up-limit.js";
+import { createScratch, type Scratch } from "../../../support/scratch.js";
+
+const API = "api.secret.test";
+const VALUE = "kept-outside-0123456789";
+
+describeUnless(whyNoDocker(DEBIAN), "a secret in Docker", { timeout: SET_UP_LIMIT }, () => {
+  let scratch: Scratch;
+  let server: SecretServer;
+
+  beforeAll(async () => {
+    scratch = createScratch();
+    await useEngine(DEBIAN);
+    server = await startSecretServer(scratch.path, [API]);
+    process.env["TEST_KEY"] = VALUE;
+  }, SET_UP_LIMIT);
+  afterAll(() => {
+    server.close();
+    scratch.remove();
+    delete process.env["TEST_KEY"];
+  });
+
+  const options = (): SandboxOptions => ({
+    image: DEBIAN,
+    network: { allow: [`${API}:${server.port}`] },
+    secrets: { TEST_KEY: { hosts: [`${API}:${server.port}`], header: "authorization" } },
+  });
+
+  /** What the server gets when git asks it, and the placeholder that git sent. */
+  async function ask(sandbox: Sandbox): Promise<{ sent: string; got: unknown }> {
+    const url = `https://${API}:${server.port}/repository.git`;
+    const git = `git -c http.extraHeader="Authorization: Bearer $TEST_KEY" ls-remote ${url}`;
+    const { stdout } = await sandbox.shell(`${git} >/dev/null 2>&1; printf %s "$TEST_KEY"`);
+    return { sent: stdout, got: server.asked.at(-1)?.headers.authorization };
+  }
+
+  test("is put in outside, and is nowhere in the container", async () => {
+    await using sandbox = await createDockerSandbox(options());
+    const { sent, got } = await ask(sandbox);
+    expect(sent).toMatch(/^glovebox\w{32}$/);
+    expect(got).toBe(`Bearer ${VALUE}`);
+    const search = "grep -rslE 'kept[-]outside' /proc/[0-9]*/environ /proc/[0-9]*/cmdline /tmp /etc /root /workspace";
+    expect((await sandbox.shell(search)).stdout).toBe("");
+  });
+
+  test("survives restore, forks have their own placeholder, and snapshots have nothing", async () => {
+    await using sandbox = await createDockerSandbox(options());
+    const first = await ask(sandbox);
+    const snapshot = await sandbox.snapshot();
+    await sandbox.restore(snapshot);
+    expect(await ask(sandbox)).toEqual(first);
+    await using fork = await sandbox.fork();
+    const other = await ask(fork);
+    expect(other.got).toBe(`Bearer ${VALUE}`);
+    expect(other.sent).not.toBe(first.sent);
+    await using plain = await createDockerSandbox({ snapshot });
+    expect((await plain.shell("grep -rsl gloveboxp /etc /workspace; env")).stdout).not.toContain("TEST_KEY");
+    await deleteSnapshot(snapshot);
+  });
+
+  test("is fetched again when a kept sandbox is reopened", async () => {
+    const first = await createDockerSandbox({ keep: true, ...options() });
+    await first.teardown();
+    process.env["TEST_KEY"] = "another-value-9876543210";
+    const second = await openSandbox({ id: first.id });
+    expect((await ask(second)).got).toBe("Bearer another-value-9876543210");
+    await second.teardown();
+    delete process.env["TEST_KEY"];
+    await expect(openSandbox({ id: first.id })).rejects.toMatchObject({ code: "unauthenticated" });
+    process.env["TEST_KEY"] = VALUE;
+    await removeSandbox(first.id);
+  });
+});
