@@ -41,7 +41,8 @@ export class ProcessRoutes {
       json(response, 200, { id: found.id, command: found.command, exitCode: found.exitCode });
     } else if (last === "logs" && method === "GET") this.#sendLog(this.#session(id).find(command), request, response);
     else if (last === "input" && method === "POST") {
-      this.#session(id).input(command, String((await objectOf(request))["data"] ?? ""), this.#habits.echoInput);
+      const { data } = await objectOf(request);
+      await this.#session(id).input(command, String(data ?? ""), this.#habits.echoInput);
       json(response, 204);
     } else return false;
     return true;

@@ -77,20 +77,22 @@ export class Session {
     return running;
   }
 
-  /** Writes to the standard input of a command that was started to go on. */
-  input(id: string, data: string, echo: boolean): void {
+  /**
+   * Writes to the standard input of a command that was started to go on. A pipe that is full makes the daemon wait, and requests at the same time
+   * then mix.
+   */
+  async input(id: string, data: string, echo: boolean): Promise<void> {
     const command = this.find(id);
-    if (command.exitCode !== undefined) throw new Refusal(410, "command has already completed", "GONE");
-    if (this.#dead) throw new Refusal(410, "session process has exited", "GONE");
-    if (command.input === undefined) throw new Refusal(500, "failed to open input pipe");
     const text = data.endsWith("\n") ? data : `${data}\n`;
-    // A pipe that is full makes the daemon wait; here nobody may.
-    for (let rest = Buffer.from(text), tries = 0; rest.length > 0 && tries < 10_000; tries++) {
+    for (let rest = Buffer.from(text); rest.length > 0; ) {
+      if (command.exitCode !== undefined) throw new Refusal(410, "command has already completed", "GONE");
+      if (this.#dead) throw new Refusal(410, "session process has exited", "GONE");
+      if (command.input === undefined) throw new Refusal(500, "failed to open input pipe");
       try {
         rest = rest.subarray(writeSync(command.input, rest));
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== "EAGAIN") throw error;
-        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+        await sleep(1);
       }
     }
     if (echo) command.log.push("stdout", Buffer.from(text));

@@ -52,6 +52,7 @@ export class SessionLink extends Duplex {
   #quietSince = 0;
   #silence = SILENCE;
   #probing = false;
+  #sending = false;
 
   constructor(command: SessionCommand) {
     super({ writableHighWaterMark: REQUEST, allowHalfOpen: false });
@@ -98,7 +99,8 @@ export class SessionLink extends Duplex {
   /** Asks the guest to end everything, including itself. Resolves once the request was accepted. */
   async quit(): Promise<void> {
     const { remote, sessionId, commandId } = this.#command;
-    await persist(() => remote.process.sendSessionCommandInput(sessionId, commandId, "Q\n"));
+    // The first line feed ends a line that is still being written.
+    await persist(() => remote.process.sendSessionCommandInput(sessionId, commandId, "\nQ\n"));
   }
 
   override _read(): void {}
@@ -127,9 +129,12 @@ export class SessionLink extends Duplex {
         text += `G${this.#sent++} ${part.length} ${part.toString("base64")}\n`;
       }
       try {
+        this.#sending = true;
         await persist(() => remote.process.sendSessionCommandInput(sessionId, commandId, text));
       } catch (error) {
         throw await diagnose(remote, error, "a request to the guest");
+      } finally {
+        this.#sending = false;
       }
     }
   }
@@ -194,8 +199,12 @@ export class SessionLink extends Duplex {
     }
   }
 
-  /** A dead shell never writes an exit code; an empty line of input shows whether it is alive. */
+  /**
+   * A dead shell never writes an exit code; an empty line of input shows whether it is alive. Input that is on its way shows it too, and an empty
+   * line could get into the middle of it: two requests at once mix once the pipe is full.
+   */
   async #probe(): Promise<unknown> {
+    if (this.#sending) return undefined;
     const { remote, sessionId, commandId } = this.#command;
     const late = AbortSignal.timeout(PROBE);
     const silence = new Promise<void>((resolve) => late.addEventListener("abort", () => resolve(), { once: true }));

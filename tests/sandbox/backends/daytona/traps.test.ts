@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Sandbox } from "../../../../src/sandbox/types.js";
@@ -50,6 +51,21 @@ describe.concurrent("a command runs once, and its result is whole, when", () => 
     expect([result.exitCode, result.bytes.stdout, result.bytes.stderr]).toEqual([0, 108_894, 108_894]);
     expect(await runsOf(sandbox)).toBe(1);
   });
+
+  test("the guest takes no input for so long that it is checked", async () => {
+    await using there = await ownService();
+    await using sandbox = await there.open();
+    const stopped = there.service.entry(`glovebox-${sandbox.id}`).machine.hostPath("/tmp/stopped");
+    const find = "grep -lz '^serve-text$' /proc/[0-9]*/cmdline 2>/dev/null | tr -dc '0-9\\n' | sort -n | head -1";
+    const script = `relay=$(${find}); sleep 1; kill -STOP $relay; touch /tmp/stopped; sleep 6; kill -CONT $relay`;
+    await using _ = await sandbox.spawn({ argv: ["sh", "-c", script], stdin: "none" });
+    async function* stdin(): AsyncGenerator<Uint8Array> {
+      await expect.poll(() => existsSync(stopped)).toBe(true);
+      for (let i = 0; i < 48; i++) yield Buffer.alloc(64 << 10, "x");
+    }
+    const result = await sandbox.exec({ argv: ["wc", "-c"], stdin: stdin() });
+    expect(result).toMatchObject({ exitCode: 0, stdout: `${3 << 20}\n` });
+  }, 60_000);
 
   test.each([3, 4])("frames of %i bytes make the SDK take marks for text", async (frameBytes) => {
     await using there = await ownService();
