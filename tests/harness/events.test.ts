@@ -93,7 +93,7 @@ describe("the directories of runs", () => {
     writeFileSync(directory.state("owner.json"), JSON.stringify({ ...owner, startTime: "1" }));
     expect(await isRunning(directory)).toBe(false);
     await claimRun(directory);
-    await releaseRun(directory);
+    releaseRun(directory);
     expect(await isRunning(directory)).toBe(false);
   });
 });

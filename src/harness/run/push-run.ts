@@ -46,7 +46,7 @@ export async function pushRunAgain(
     await recorder.finish();
     return result;
   } finally {
-    await releaseRun(directory);
+    releaseRun(directory);
   }
 }
 

@@ -1,5 +1,5 @@
-import { readFile } from "node:fs/promises";
-import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
+import { readFileSync } from "node:fs";
+import { toSandboxError } from "../../../contracts/errors.js";
 import type { Sandbox } from "../../sandbox/types.js";
 import { deleteSnapshot } from "../../sandbox.js";
 import { defined } from "../../util/defined.js";
@@ -41,7 +41,7 @@ export async function runSession(opts: SessionOptions): Promise<RunReport> {
     recorder = new RunRecorder({ directory, report: firstReport(opts), nodeIds, reporters: opts.reporters, hidden });
   } catch (error) {
     forget();
-    await releaseRun(directory);
+    releaseRun(directory);
     throw error;
   }
   const stopping = new AbortController();
@@ -82,7 +82,7 @@ async function runInSandbox(
   await recorder.record({ type: "sandbox.creating", backend: plan.backend });
   let opened: Awaited<ReturnType<typeof openRunSandbox>>;
   try {
-    const until = AbortSignal.any([signal, clock.signal]);
+    const until = AbortSignal.any([signal, clock.openingSignal]);
     until.throwIfAborted();
     opened = await openRunSandbox(opts, until, ({ type, message }) => {
       if (type === "warning" || type === "leak") void recorder.warn(message);
@@ -137,7 +137,7 @@ async function notOpened(
 ): Promise<void> {
   const { report } = recorder;
   report.error = toRunError(error);
-  const isLate = !signal.aborted && clock.signal.aborted;
+  const isLate = !signal.aborted && clock.openingSignal.aborted;
   setStatus(opts, report, signal.aborted ? "cancelled" : isLate ? "limit" : "error");
   if (!isLate) return;
   const [first] = opts.blueprint.nodes;
@@ -284,18 +284,22 @@ async function conclude(opts: SessionOptions, recorder: RunRecorder, took: numbe
   const { exitCode, totalDurationMs, error } = report;
   const status = report.status as RunStatus;
   await recorder.record({ type: "run.finished", status, exitCode, totalDurationMs, ...(error && { error }) });
-  await writeReports(opts, report).catch((error: unknown) => {
+  try {
+    writeReports(opts, report);
+  } catch (error) {
     report.warnings.push(`the report could not be written: ${toSandboxError(error).message}`);
-  });
+  }
   recorder.saveReport();
   await recorder.finish();
-  await releaseRun(directory).catch(() => undefined);
+  try {
+    releaseRun(directory);
+  } catch {
+    // Once this process has ended, nobody takes the run for one that goes on.
+  }
 }
 
-async function writeReports({ directory, hidden }: SessionOptions, report: RunReport): Promise<void> {
-  const patch = await readFile(directory.state("changes.patch"), "utf8").catch((error: unknown) => {
-    throw new SandboxError("internal", "changes.patch cannot be read", { cause: error });
-  });
-  await writePublic(directory, "report.md", redact(reportMarkdown(report), hidden));
-  await writePublic(directory, "report.html", redact(reportHtml(report, patch), hidden));
+function writeReports({ directory, hidden }: SessionOptions, report: RunReport): void {
+  const patch = readFileSync(directory.state("changes.patch"), "utf8");
+  writePublic(directory, "report.md", redact(reportMarkdown(report), hidden));
+  writePublic(directory, "report.html", redact(reportHtml(report, patch), hidden));
 }

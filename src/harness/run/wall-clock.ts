@@ -4,7 +4,9 @@ import { SandboxError } from "../../../contracts/errors.js";
  * Milliseconds after the wall until which a run may still start, its work is saved, and its sandbox is left; the report
  * comes then.
  */
-const LATE = { starting: 0, saving: 300, leaving: 500 };
+const LATE = { starting: 0, saving: 0, leaving: 200 };
+/** Milliseconds before the wall at which an opening is given up, so that undoing it belongs to the wall; a part of the wall at most. */
+const UNDOING = { ms: 1_000, most: 0.25 };
 /** What is set aside for the end of a run, at least and at most, as parts of the wall; and the most in milliseconds. */
 const ASIDE = { least: 0.05, most: 0.25, ms: 30_000 };
 
@@ -16,9 +18,12 @@ export class WallClock {
   readonly wall: number;
   /** Aborted when the wall is over. */
   readonly signal: AbortSignal;
+  /** Aborted when a sandbox that is not open yet will not be open in time. */
+  readonly openingSignal: AbortSignal;
   readonly #startedAt: number;
   readonly #over = new AbortController();
-  readonly #timer: NodeJS.Timeout;
+  readonly #tooLateToOpen = new AbortController();
+  readonly #timers: readonly NodeJS.Timeout[];
   #aside = 0;
   #outside = 0;
 
@@ -26,8 +31,9 @@ export class WallClock {
     this.wall = wall;
     this.#startedAt = startedAt;
     this.signal = this.#over.signal;
-    if (this.left <= 0) this.#over.abort();
-    this.#timer = setTimeout(() => this.#over.abort(), Math.max(0, this.left));
+    this.openingSignal = this.#tooLateToOpen.signal;
+    const undoing = Math.min(UNDOING.ms, wall * UNDOING.most);
+    this.#timers = [abortIn(this.#over, this.left), abortIn(this.#tooLateToOpen, this.left - undoing)];
   }
 
   /** Milliseconds since the run was called. */
@@ -76,8 +82,13 @@ export class WallClock {
     }
   }
 
-  /** Removes its timer. */
+  /** Removes its timers. */
   end(): void {
-    clearTimeout(this.#timer);
+    for (const timer of this.#timers) clearTimeout(timer);
   }
+}
+
+function abortIn(controller: AbortController, ms: number): NodeJS.Timeout {
+  if (ms <= 0) controller.abort();
+  return setTimeout(() => controller.abort(), Math.max(0, ms));
 }

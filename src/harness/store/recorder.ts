@@ -1,5 +1,3 @@
-import { randomBytes } from "node:crypto";
-import { renameSync, writeFileSync } from "node:fs";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { OpenDirectory } from "../../util/beneath.js";
 import { endOfWholeCharacters } from "../../util/output-collector.js";
@@ -8,7 +6,7 @@ import type { NodeOutput, NodeReport, Reporter, RunEvent, RunEventBody, RunRepor
 import { EventLog } from "./event-log.js";
 import { NodeLogs } from "./node-logs.js";
 import { toOutputEvent } from "./output-event.js";
-import type { RunDirectory } from "./run-directory.js";
+import { type RunDirectory, replaceFile } from "./run-directory.js";
 
 /** What a recorder is made for. */
 export interface RecorderOptions {
@@ -192,12 +190,6 @@ export class RunRecorder {
 }
 
 /** Not synced to disk: it is written after each node. */
-function replaceFile(path: string, text: string): void {
-  const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
-  writeFileSync(temporary, text, { mode: 0o600, flag: "wx" });
-  renameSync(temporary, path);
-}
-
 function messageOf(error: unknown): string {
   return error instanceof SandboxError || error instanceof Error ? error.message : String(error);
 }

@@ -1,4 +1,5 @@
-import { mkdirSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join, relative, resolve, sep } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
@@ -100,15 +101,25 @@ export async function forgetMissingRuns(): Promise<void> {
 }
 
 /** Writes a file of a run for people, so that a reader finds the old one or the new one; a link in its place is replaced. */
-export async function writePublic(directory: RunDirectory, name: string, text: string): Promise<void> {
+export function writePublic(directory: RunDirectory, name: string, text: string): void {
   using opened = directory.open();
-  await writeFileAtomic(opened.at(name), text);
+  replaceFile(opened.at(name), text);
+}
+
+/**
+ * Replaces a file so that a reader finds the old one or the new one. Synchronous and not forced to disk: at the end of a run, what still goes on in
+ * the background must not come in between.
+ */
+export function replaceFile(path: string, text: string): void {
+  const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
+  writeFileSync(temporary, text, { mode: 0o600, flag: "wx" });
+  renameSync(temporary, path);
 }
 
 /** Writes a file twice: privately, where it is read from again, and into the directory of the run, for people. */
 export async function writeBoth(directory: RunDirectory, name: string, text: string): Promise<void> {
   await writeFileAtomic(directory.state(name), text);
-  await writePublic(directory, name, text);
+  writePublic(directory, name, text);
 }
 
 /** The directory of a run that has an entry and is still there. */

@@ -1,3 +1,4 @@
+import { writeFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { SandboxError } from "../../../contracts/errors.js";
 import { currentOwner, isOwnerAlive, type Owner, withLock } from "../../sandbox/host.js";
@@ -24,8 +25,8 @@ export async function assertNotRunning(directory: RunDirectory): Promise<void> {
 }
 
 /** Ends the claim of this process on a run. */
-export async function releaseRun(directory: RunDirectory): Promise<void> {
-  await writeFile(directory.state(FILE), "null", { mode: 0o600 });
+export function releaseRun(directory: RunDirectory): void {
+  writeFileSync(directory.state(FILE), "null", { mode: 0o600 });
 }
 
 /** Whether a process works on a run now. */
