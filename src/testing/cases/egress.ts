@@ -38,7 +38,10 @@ const keepsSecrets: NonNullable<ConformanceCase["needs"]> = ({ secrets }) =>
   secrets === true ? undefined : "capabilities.secrets is not true";
 const refusesSecrets: NonNullable<ConformanceCase["refused"]> = async ({ open }) => {
   const error = await refuses("unsupported", "open with a secret", () => open(printing(newValue())));
-  includes(error.message, NAME, "the message names the secret");
+  check(
+    /network|GLOVEBOX_KIT_KEY/.test(error.message),
+    `the message names neither option nor secret: ${error.message}`,
+  );
 };
 
 export const egressCases: readonly ConformanceCase[] = [
@@ -50,20 +53,26 @@ export const egressCases: readonly ConformanceCase[] = [
     async refused({ open }) {
       const network = { allow: [{ host: HOST, methods: ["GET"] }] };
       const error = await refuses("unsupported", "open with a rule for methods", () => open({ network }));
-      includes(error.message, "network.allow[0]", "the message names the rule");
+      includes(error.message, "network", "the message names the option");
     },
     async run(context) {
       const { port, asked } = await serveOnHost(context);
       const rule = { host: "host-loopback", port, methods: ["GET"], paths: ["/v1/**"] };
       const sandbox = await context.open({ network: { allow: [rule] } });
       const tool = (await findSocketTool(sandbox)) ?? context.skip("no program in the sandbox can open a socket");
+      const place = `host-loopback:${port}`;
       const proxy = await script(sandbox, 'printf %s "$HTTP_PROXY"');
-      if (!URL.canParse(proxy)) context.skip("the sandbox has no HTTP_PROXY");
-      const { hostname, port: proxyPort } = new URL(proxy);
+      const { hostname, port: entrance } = new URL(proxy === "" ? `http://${place}` : proxy);
+      const start = proxy === "" ? "" : `http://${place}`;
       const ask = async (method: string, path: string): Promise<string | undefined> => {
-        const place = `host-loopback:${port}`;
-        const head = `${method} http://${place}${path} HTTP/1.1\r\nHost: ${place}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`;
-        return /^HTTP\/1\.1 (\d+)/.exec((await tool.ask(hostname, Number(proxyPort), head)) ?? "")?.[1];
+        const lines = [
+          `${method} ${start}${path} HTTP/1.1`,
+          `Host: ${place}`,
+          "Content-Length: 0",
+          "Connection: close",
+        ];
+        const answer = await tool.ask(hostname, Number(entrance), `${lines.join("\r\n")}\r\n\r\n`);
+        return /^HTTP\/1\.1 (\d+)/.exec(answer ?? "")?.[1];
       };
       equal(await ask("GET", "/v1/a"), "200", "the status of what the rule allows");
       const refused: [string, string][] = [
@@ -71,7 +80,7 @@ export const egressCases: readonly ConformanceCase[] = [
         ["GET", "/v2/a"],
         ["GET", "/v1/../v2/a"],
       ];
-      const statuses = [];
+      const statuses: (string | undefined)[] = [];
       for (const [method, path] of refused) statuses.push(await ask(method, path));
       equal(asked, ["GET /v1/a"], "what reached the host");
       equal(statuses, ["403", "403", "403"], "the statuses of the others");

@@ -178,7 +178,9 @@ describe("the value stays out", () => {
   test("of a program that accepts the host's own certificate only: it is blocked, with a warning", async () => {
     await sandbox.writeFile("own.pem", readFileSync(join(scratch.path, "cert.pem")));
     const before = server.asked.length;
-    const { exitCode } = await sandbox.shell(`curl -sS --cacert own.pem --capath /none -H "X-Api-Key: $TEST_API_KEY" ${url()}`);
+    const { exitCode } = await sandbox.shell(
+      `curl -sS --cacert own.pem --capath /none -H "X-Api-Key: $TEST_API_KEY" ${url()}`,
+    );
     expect(exitCode).toBe(60);
     expect(server.asked.length).toBe(before);
     const warnings = (): string[] => events.filter(({ type }) => type === "warning").map(({ message }) => message);
