@@ -263,6 +263,13 @@ interface Driver extends FileCalls {
   setNetwork?(network: NetworkPolicy): Promise<{
     readonly env: Readonly<Record<string, string>>;
   }>;
+  setSecrets?(
+    secrets: Readonly<Record<string, SecretRule>>,
+    signal: AbortSignal,
+  ): Promise<{
+    readonly env: Readonly<Record<string, string>>;
+    readonly gone: readonly string[];
+  }>;
   close(): Promise<void> | Promise<PendingRemoval | undefined>;
 }
 
@@ -839,6 +846,7 @@ interface Sandbox extends AsyncDisposable {
   waitForPort(port: number, opts?: WaitForPortOptions): Promise<void>;
   openNetwork(allow: readonly string[]): Promise<NetworkWindow>;
   setNetwork(network: Exclude<NetworkPolicy, "full">): Promise<void>;
+  setSecrets(secrets: Readonly<Record<string, SecretRule>>): Promise<void>;
   teardown(): Promise<void>;
 }
 
@@ -859,6 +867,8 @@ interface SandboxEntry {
   savePlan(plan: unknown): Promise<void>;
   readonly network: NetworkPolicy;
   saveNetwork(network: NetworkPolicy): Promise<void>;
+  readonly secrets: Readonly<Record<string, SecretRule>>;
+  saveSecrets(secrets: Readonly<Record<string, SecretRule>>): Promise<void>;
   checkNetwork(network: NetworkPolicy): Promise<void>;
   warn(message: string): void;
   progress(message: string): void;

@@ -1,7 +1,7 @@
 import type { Driver, PendingRemoval } from "./driver.js";
 import type { Finding } from "./finding.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
-import type { Capabilities, NetworkPolicy } from "./types.js";
+import type { Capabilities, NetworkPolicy, SecretRule } from "./types.js";
 
 /** Something outside this process that a sandbox made or was about to make, and that must be removed with it. Plain data. */
 export interface Resource {
@@ -106,6 +106,10 @@ export interface SandboxEntry {
   readonly network: NetworkPolicy;
   /** Record other network rules, before they apply: a sandbox that is reopened or forked has them. */
   saveNetwork(network: NetworkPolicy): Promise<void>;
+  /** The secrets that it has now. */
+  readonly secrets: Readonly<Record<string, SecretRule>>;
+  /** Record other secrets, before they apply. They contain no values. */
+  saveSecrets(secrets: Readonly<Record<string, SecretRule>>): Promise<void>;
   /** Throws `permission_denied` if a policy of the machine forbids a network. */
   checkNetwork(network: NetworkPolicy): Promise<void>;
   /** Report something the user should know that is not a failure. Warnings wait until the sandbox is ready. */

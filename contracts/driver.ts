@@ -6,6 +6,7 @@ import type {
   FileStat,
   NetworkPolicy,
   NetworkWindow,
+  SecretRule,
   SpawnOptions,
 } from "./types.js";
 
@@ -209,6 +210,15 @@ export interface Driver extends FileCalls {
    * variables that commands need from now on, besides `baseEnv`. Needed where `capabilities.liveNetwork` is true.
    */
   setNetwork?(network: NetworkPolicy): Promise<{ readonly env: Readonly<Record<string, string>> }>;
+  /**
+   * Use other secrets, which were checked, and have `SandboxEntry.saveSecrets` record them first: all of them, or nothing changes. Gives the variables
+   * that commands need from now on, besides `baseEnv`, and the names of those that they must not have any more. Needed where `capabilities.secrets` is
+   * true.
+   */
+  setSecrets?(
+    secrets: Readonly<Record<string, SecretRule>>,
+    signal: AbortSignal,
+  ): Promise<{ readonly env: Readonly<Record<string, string>>; readonly gone: readonly string[] }>;
   /**
    * End everything that runs, and free what this process holds. Recorded resources are removed afterwards by `Backend.removeResource`, or left for
    * `Backend.reopen` if the sandbox is kept. Throws if something could not be ended; may be called again.

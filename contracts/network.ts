@@ -55,7 +55,7 @@ export interface BlockedRequest {
   readonly path?: string;
 }
 
-/** What `onBlocked` answers: let this one pass, allow the host from now on, or refuse. */
+/** What `onBlocked` answers: let this one pass, allow the host or the request from now on, or refuse. */
 export type BlockedAnswer = "allow-once" | "allow" | "deny";
 
 /** Where the value of a secret comes from. It is read when the sandbox is opened, and never written down. */
@@ -134,7 +134,7 @@ export interface NetworkEvent {
   readonly port?: number;
   /** Only of requests that the proxy can read. */
   readonly method?: string;
-  /** Names of the secrets whose values were put into requests of the connection. */
+  /** Names of the secrets whose values were put into requests of the connection, and of logins whose tokens were put in or taken out. */
   readonly secrets?: readonly string[];
   /** Bytes that the program sent, and received, TLS included. Only of `close`. */
   readonly sent?: number;

@@ -143,9 +143,9 @@ export interface SandboxOptions extends BackendOptions {
   /** Called with each event. What it throws is ignored. */
   onEvent?(event: SandboxEvent): void;
   /**
-   * Asked before something is refused that `network` does not allow. `allow-once` lets this connection or request pass; `allow` adds the host to the
-   * rules of the open sandbox, as `setNetwork` would; anything else is a refusal, and so are an error and no answer within a minute. One question per
-   * host and port at a time. Never asked for what can't be allowed: private addresses, names without a dot, what a policy of the machine forbids. Where
+   * Asked before something is refused that `network` does not allow. `allow-once` lets this connection or request pass; `allow` adds the host or, where
+   * its rules exclude the request, that method and path to the rules of the open sandbox, as `setNetwork` would; anything else is a refusal, and so are
+   * an error and no answer within a minute. One question per host and port at a time. Never asked for what can't be allowed: private addresses, names without a dot, what a policy of the machine forbids. Where
    * nothing listens (`network: "none"`) nothing is asked. Needs `capabilities.liveNetwork`.
    */
   onBlocked?(request: BlockedRequest): BlockedAnswer | Promise<BlockedAnswer>;
@@ -310,6 +310,13 @@ export interface Sandbox extends AsyncDisposable {
    * from `"full"` is `unsupported`, since that is decided when the sandbox is made; so is a backend without `capabilities.liveNetwork`.
    */
   setNetwork(network: Exclude<NetworkPolicy, "full">): Promise<void>;
+  /**
+   * Replace the secrets of the open sandbox, in the words of the option `secrets`; `{}` removes all. New values are fetched first: if one can't be
+   * had, it is `unauthenticated` and nothing changes. A secret that stays as it is keeps its placeholder; one that is removed or changed loses it.
+   * Commands that start from now on get the variables; those that run are not told. `network.allow` must have the hosts, so `setNetwork` comes first.
+   * Recorded, as by `setNetwork`. `unsupported` without `capabilities.secrets`.
+   */
+  setSecrets(secrets: Readonly<Record<string, SecretRule>>): Promise<void>;
   /**
    * Close the sandbox. Idempotent; never throws. What can't be removed stays in the ledger and is reported as a `leak` event. On a second handle it
    * only ends that handle.

@@ -15,6 +15,17 @@ try {
   assert.match(stdout, /^glovebox\w{32}\n$/);
   const seen = await sandbox.shell("env; cat /proc/1/environ 2>/dev/null");
   assert.ok(!seen.stdout.includes(process.env["WEATHER_API_KEY"]), "the value is inside");
+  process.env["MAPS_API_KEY"] ??= "mk-0123456789-not-a-real-one";
+  // #region later
+  await sandbox.setNetwork({ allow: ["api.weather.example", "api.maps.example"] });
+  await sandbox.setSecrets({
+    WEATHER_API_KEY: { hosts: ["api.weather.example"], header: "x-api-key" },
+    MAPS_API_KEY: { hosts: ["api.maps.example"], header: "authorization" },
+  });
+  const later = await sandbox.shell("echo $WEATHER_API_KEY; echo $MAPS_API_KEY");
+  // #endregion later
+  assert.match(later.stdout, /^(glovebox\w{32}\n){2}$/);
+  assert.ok(later.stdout.startsWith(stdout), "a secret that stays has another placeholder");
 } finally {
   await sandbox.teardown();
 }

@@ -61,17 +61,19 @@ export class BlockedQuestions {
     process.stdin.unref?.();
   }
 
-  async #askNow({ host, port, method, path }: BlockedRequest): Promise<BlockedAnswer> {
+  async #askNow({ host, port, method, path, reason }: BlockedRequest): Promise<BlockedAnswer> {
     const where = `${host.includes(":") ? `[${host}]` : host}:${port}`;
-    if (this.#isClosed || this.#refused.has(where)) return "deny";
     const what = method === undefined ? "" : ` (${method} ${path ?? ""})`;
+    // Of a host that is allowed, an answer is about this request alone.
+    const subject = reason === "not_allowed" ? where : `${where}${what}`;
+    if (this.#isClosed || this.#refused.has(subject)) return "deny";
     const line = await this.#read(
       `glovebox: the command wants to reach ${where}${what}. Allow it? [y]es, [a]lways, [N]o `,
     );
     const answer = ANSWERS.find(([form]) => line !== undefined && form.test(line))?.[1] ?? "deny";
-    if (answer === "deny") this.#refused.add(where);
+    if (answer === "deny") this.#refused.add(subject);
     const outcome = { "allow-once": "is allowed once", allow: "is allowed from now on", deny: "stays blocked" }[answer];
-    await this.#screen.printNote(`${where} ${outcome}`);
+    await this.#screen.printNote(`${subject} ${outcome}`);
     return answer;
   }
 

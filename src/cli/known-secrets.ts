@@ -15,6 +15,6 @@ export const KNOWN_SECRETS: Readonly<Record<string, SecretRule>> = {
   GROQ_API_KEY: { hosts: ["api.groq.com"], header: BEARER },
   XAI_API_KEY: { hosts: ["api.x.ai"], header: BEARER },
   DEEPSEEK_API_KEY: { hosts: ["api.deepseek.com"], header: BEARER, prefix: "sk-" },
-  GITHUB_TOKEN: { hosts: ["api.github.com", "github.com"], header: BEARER },
-  GH_TOKEN: { hosts: ["api.github.com", "github.com"], header: BEARER },
+  GITHUB_TOKEN: { hosts: ["api.github.com", "github.com"], header: BEARER, git: "x-access-token" },
+  GH_TOKEN: { hosts: ["api.github.com", "github.com"], header: BEARER, git: "x-access-token" },
 };

@@ -5,20 +5,21 @@ import type { SandboxOptions } from "../../contracts/sandbox.js";
 import type { NetworkPolicy } from "../../contracts/types.js";
 import { runtimeDir } from "../machine/home.js";
 import type { Trust } from "./egress/authority.js";
+import { LiveSecrets } from "./egress/live-secrets.js";
 import type { Egress, EgressOptions, openEgress } from "./egress/open-egress.js";
-import type { OpenSecrets } from "./egress/secrets.js";
+import { assertReachable } from "./egress/secret-rules.js";
 import { JournalReader } from "./egress/traffic/journal.js";
 
 export type { Trust } from "./egress/authority.js";
 export { RESOLVER_ADDRESS } from "./egress/direct/resolver-address.js";
+export type { LiveSecrets } from "./egress/live-secrets.js";
 export type { Egress, EgressOptions } from "./egress/open-egress.js";
 export { firstBeyond, parseAllow, parseRules } from "./egress/policy.js";
 export { entryText, parseEntryText } from "./egress/rules/entry-text.js";
 export { mergeEntries, needsNetworkRules, toNames } from "./egress/rules/list-entries.js";
 export { networkSchema } from "./egress/rules/network-schema.js";
 export { networkRule } from "./egress/rules/rule-schema.js";
-export { assertReachable, namedSecret, secretsSchema, variablesOf } from "./egress/secret-rules.js";
-export type { OpenSecrets } from "./egress/secrets.js";
+export { assertReachable, assertVariables, namedSecret, secretsSchema } from "./egress/secret-rules.js";
 export { checkAuditFile } from "./egress/traffic/audit-log.js";
 export { networkHint, saysUnresolved } from "./egress/unresolved-name.js";
 
@@ -31,6 +32,10 @@ const UNRESTRICTED: Egress = {
     throw new SandboxError("unsupported", 'The network of a sandbox that was made with "full" can\'t be restricted', {
       hint: "open another sandbox with the rules that you want",
     });
+  },
+  setSecrets: async (secrets) => {
+    assertReachable(secrets, "full");
+    return { env: {}, gone: [] };
   },
   openWindow: async () => ({ env: {}, close: async () => undefined, [Symbol.asyncDispose]: async () => undefined }),
   close: async () => undefined,
@@ -45,21 +50,23 @@ export function openNetworkJournal(id: string): JournalReader {
 export function superviseEgress(
   entry: SandboxEntry,
   { onBlocked, audit }: Pick<SandboxOptions, "onBlocked" | "audit">,
-): Pick<EgressOptions, "onBlocked" | "ask" | "checkNetwork" | "saveNetwork" | "log"> {
+): Pick<EgressOptions, "onBlocked" | "ask" | "checkNetwork" | "saveNetwork" | "saveSecrets" | "log"> {
   return {
     onBlocked: (text) => entry.warn(text),
     ask: onBlocked,
     log: { sandbox: entry.id, directory: entry.directory, audit },
     checkNetwork: (network) => entry.checkNetwork(network),
     saveNetwork: (network) => entry.saveNetwork(network),
+    saveSecrets: (secrets) => entry.saveSecrets(secrets),
   };
 }
 
-/** The calls of a driver that change what its proxy lets out. */
-export function networkOperations(egress: Egress): Required<Pick<Driver, "openNetwork" | "setNetwork">> {
+/** The calls of a driver that change what its proxy lets out, and puts in. */
+export function networkOperations(egress: Egress): Required<Pick<Driver, "openNetwork" | "setNetwork" | "setSecrets">> {
   return {
     openNetwork: (allow) => egress.openWindow(allow),
     setNetwork: async (network) => ({ env: await egress.setRules(network) }),
+    setSecrets: (secrets, signal) => egress.setSecrets(secrets, signal),
   };
 }
 
@@ -67,9 +74,9 @@ export function networkOperations(egress: Egress): Required<Pick<Driver, "openNe
  * Makes the certificate authority of an opening, for the hosts whose TLS ends at the proxy; undefined where there are none. Each opening has its
  * own: a sandbox that is reopened gets another, and so does every fork.
  */
-export async function trustFor(network: NetworkPolicy, secrets?: OpenSecrets): Promise<Trust | undefined> {
+export async function trustFor(network: NetworkPolicy, secrets: LiveSecrets): Promise<Trust | undefined> {
   if (typeof network === "string") return undefined;
-  return (await import("./egress/open-egress.js")).makeTrustFor(network, secrets?.broker);
+  return (await import("./egress/open-egress.js")).makeTrustFor(network, secrets.broker);
 }
 
 /**
@@ -78,18 +85,18 @@ export async function trustFor(network: NetworkPolicy, secrets?: OpenSecrets): P
  */
 export async function withSecrets<T>(
   opts: SandboxOptions,
-  signal: AbortSignal,
-  make: (secrets: OpenSecrets | undefined) => Promise<T>,
+  entry: SandboxEntry,
+  make: (secrets: LiveSecrets) => Promise<T>,
 ): Promise<T> {
-  const { secrets = {}, repo, baseDir, mounts = [], gitAlternates = [] } = opts;
-  if (Object.keys(secrets).length === 0) return await make(undefined);
+  const { repo, baseDir, mounts = [], gitAlternates = [] } = opts;
   const places = [repo, baseDir, ...mounts.map(({ source }) => source), ...gitAlternates];
   const visible = places.filter((path) => path !== undefined);
-  const opened = await (await import("./egress/secrets.js")).openSecrets(secrets, { visible, signal });
+  const secrets = new LiveSecrets({ visible, network: () => entry.network });
   try {
-    return await make(opened);
+    if (Object.keys(entry.secrets).length > 0) (await secrets.prepare(entry.secrets, entry.signal)).apply();
+    return await make(secrets);
   } catch (error) {
-    opened.close();
+    secrets.close();
     throw error;
   }
 }
@@ -117,6 +124,11 @@ function openedByWindow(open: () => Promise<Egress>): Egress {
     async openWindow(allow) {
       opened ??= open();
       return await (await opened).openWindow(allow);
+    },
+    async setSecrets(secrets, signal) {
+      if (opened === undefined) assertReachable(secrets, "none");
+      opened ??= open();
+      return await (await opened).setSecrets(secrets, signal);
     },
     async setRules(network) {
       if (network === "none" && opened === undefined) return {};

@@ -135,12 +135,12 @@ async function use({ driver, entry, opts, isNew }: Opened): Promise<Sandbox> {
   return await publishPorts(sandbox, isNew ? () => entry.discard() : undefined);
 }
 
-/** A fork has no name, and nothing makes it a second time. Its network is what the sandbox had by then. */
+/** A fork has no name, and nothing makes it a second time. Its network and secrets are what the sandbox had by then. */
 function forkOptionsOf(
   { name: _, ...opts }: SandboxOptions,
-  fork: Pick<OpenEntry, "network"> | undefined,
+  fork: Pick<OpenEntry, "network" | "secrets"> | undefined,
 ): SandboxOptions {
-  return fork === undefined ? opts : { ...opts, network: fork.network };
+  return fork === undefined ? opts : { ...opts, network: fork.network, secrets: fork.secrets };
 }
 
 /** Opens a sandbox with a name: a new one or, if the call asks for that, the one that has the name. */
@@ -217,7 +217,8 @@ async function reopen(backend: Backend, id: string, given: SandboxOptions): Prom
     const keep = given.keep === false ? false : keepsAll ? "all" : true;
     const opts = { ...reopenOptions(given, rules, record), id, keep } as const;
     await assertStillAllowed(backend, opts, { ...record, exposure: rules.exposure });
-    checkParsed(backend, opts);
+    // Secrets that are restored were checked. Those that the network does not lead to any more are of no use, and of no harm.
+    checkParsed(backend, given.secrets === undefined ? { ...opts, secrets: {} } : opts);
     if (backend.reopen === undefined)
       throw new SandboxError("unsupported", `The ${backend.name} backend can't reopen sandboxes`);
     await sweepScratch(id);

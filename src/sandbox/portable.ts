@@ -8,6 +8,7 @@ import type {
   NetworkWindow,
   ProcessHandle,
   SandboxProcess,
+  SecretRule,
   SpawnOptions,
 } from "../../contracts/types.js";
 import { isoTime } from "../util/iso-time.js";
@@ -23,7 +24,7 @@ import type { OpenSandboxState } from "./portable/open-sandbox-state.js";
 import { toHandle } from "./portable/process-handle.js";
 import { ProcessTable } from "./portable/process-table.js";
 import { SandboxFileCalls } from "./portable/sandbox-file-calls.js";
-import { openNetwork, setNetwork } from "./portable/sandbox-network.js";
+import { openNetwork, setNetwork, setSecrets } from "./portable/sandbox-network.js";
 import { SandboxPorts } from "./portable/sandbox-ports.js";
 import { shareState } from "./portable/share-state.js";
 import { restoreSnapshot, saveSnapshot, snapshotOptions } from "./portable/snapshots.js";
@@ -301,6 +302,10 @@ class PortableSandbox extends SandboxFileCalls implements Sandbox {
 
   setNetwork(network: Exclude<NetworkPolicy, "full">): Promise<void> {
     return this.#call("setNetwork", () => setNetwork(this.#state, network, this.#life, this.#opts.env));
+  }
+
+  setSecrets(secrets: Readonly<Record<string, SecretRule>>): Promise<void> {
+    return this.#call("setSecrets", (signal) => setSecrets(this.#state, secrets, signal, this.#opts.env));
   }
 
   teardown(): Promise<void> {

@@ -1,6 +1,7 @@
 import { backgroundAndAbortCases } from "./cases/background-and-abort.js";
 import { deadlineCases } from "./cases/deadlines.js";
 import { directoryCases } from "./cases/directories.js";
+import { egressCases } from "./cases/egress.js";
 import { errorCases } from "./cases/errors.js";
 import { execArgvCases } from "./cases/exec-argv.js";
 import { execCheckCases } from "./cases/exec-check.js";
@@ -62,6 +63,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...sharing(errorCases),
   ...sharing(limitCases),
   ...sharing(networkCases),
+  ...sharing(egressCases),
   ...sharing(portCases),
   ...sharing(restrictionCases),
   ...sharing(snapshotCases),

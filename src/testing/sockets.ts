@@ -12,6 +12,8 @@ export interface SocketTool {
   echo(host: "127.0.0.1" | "::1", port?: number): Promise<{ port: number; process: SandboxProcess } | undefined>;
   /** What the server sends; undefined if there is no connection within three seconds. */
   connect(host: string, port: number): Promise<string | undefined>;
+  /** What the server sends back for a text until it ends the connection; undefined as for `connect`. */
+  ask(host: string, port: number, text: string): Promise<string | undefined>;
   /** Makes a Unix socket at this path, relative to the work directory. */
   bind(path: string): Promise<void>;
 }
@@ -23,6 +25,8 @@ interface Language {
   /** Its arguments are an address and a port, or 0. */
   readonly echo: string;
   readonly connect: string;
+  /** Its arguments are an address, a port and a text. */
+  readonly ask: string;
   readonly bind: string;
 }
 
@@ -38,6 +42,7 @@ const LANGUAGES: readonly Language[] = [
       "use IO::Socket::IP;$|=1;$s=IO::Socket::IP->new(Listen=>9,ReuseAddr=>1,LocalHost=>$ARGV[0],LocalPort=>$ARGV[1]) or exit 9;" +
       'print $s->sockport,"\\n";while($c=$s->accept){while(sysread($c,$b,65536)){syswrite($c,$b)}syswrite($c,"bye");close $c}',
     connect: "$c=IO::Socket::INET->new(PeerAddr=>$ARGV[0],PeerPort=>$ARGV[1],Timeout=>3) or exit 9;print <$c>",
+    ask: "$c=IO::Socket::INET->new(PeerAddr=>$ARGV[0],PeerPort=>$ARGV[1],Timeout=>3) or exit 9;print $c $ARGV[2];print <$c>",
     bind: "use IO::Socket::UNIX;IO::Socket::UNIX->new(Listen=>1,Local=>$ARGV[0]) or exit 9",
   },
   {
@@ -54,6 +59,9 @@ const LANGUAGES: readonly Language[] = [
     connect:
       "import socket,sys\ntry:\n c=socket.create_connection((sys.argv[1],int(sys.argv[2])),3)\n" +
       " print(c.recv(99).decode(),end='')\nexcept OSError as e:\n print(e,file=sys.stderr)\n sys.exit(9)",
+    ask:
+      "import socket,sys\ntry:\n c=socket.create_connection((sys.argv[1],int(sys.argv[2])),3)\nexcept OSError:\n sys.exit(9)\n" +
+      "c.settimeout(None)\nc.sendall(sys.argv[3].encode())\nb=c.recv(65536)\nwhile b:\n print(b.decode(),end='')\n b=c.recv(65536)",
     bind: "import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.bind(sys.argv[1])",
   },
   {
@@ -69,6 +77,9 @@ const LANGUAGES: readonly Language[] = [
     connect:
       "const c=require('net').connect(+process.argv[2],process.argv[1]);c.setTimeout(3000,()=>process.exit(9));" +
       "c.on('error',()=>process.exit(9));c.pipe(process.stdout)",
+    ask:
+      "const c=require('net').connect(+process.argv[2],process.argv[1],()=>c.write(process.argv[3]));" +
+      "c.on('error',()=>process.exit(9));c.pipe(process.stdout)",
     bind: "require('net').createServer().listen(process.argv[1],()=>process.kill(process.pid,'SIGKILL'))",
   },
 ];
@@ -83,7 +94,12 @@ export async function findSocketTool(sandbox: Sandbox): Promise<SocketTool | und
   return undefined;
 }
 
-function toTool(sandbox: Sandbox, { run, serve, echo, connect, bind }: Language): SocketTool {
+function toTool(sandbox: Sandbox, { run, serve, echo, connect, ask, bind }: Language): SocketTool {
+  const runClient = async (argv: readonly string[]): Promise<string | undefined> => {
+    const result = await finishes(sandbox, { argv: [...argv] });
+    check([0, 9].includes(result.exitCode), `the client ended with ${result.exitCode}: ${result.stderr}`);
+    return result.exitCode === 0 ? result.stdout : undefined;
+  };
   return {
     async echo(host, port = 0) {
       const process = await sandbox.spawn({ argv: [...run, echo, host, `${port}`] });
@@ -101,11 +117,8 @@ function toTool(sandbox: Sandbox, { run, serve, echo, connect, bind }: Language)
       const [, port] = await new TextReader(process.stdout).until(/^(\d+)\n/);
       return { port: Number(port), process };
     },
-    async connect(host, port) {
-      const result = await finishes(sandbox, { argv: [...run, connect, host, `${port}`] });
-      check([0, 9].includes(result.exitCode), `the client ended with ${result.exitCode}: ${result.stderr}`);
-      return result.exitCode === 0 ? result.stdout : undefined;
-    },
+    connect: (host, port) => runClient([...run, connect, host, `${port}`]),
+    ask: (host, port, text) => runClient([...run, ask, host, `${port}`, text]),
     async bind(path) {
       await finishes(sandbox, { argv: [...run, bind, path] });
       equal((await sandbox.exec({ argv: ["test", "-S", path] })).exitCode, 0, `${path} is a socket`);

@@ -148,6 +148,31 @@ describe("values", () => {
     expect(complaint(() => read("1BAD=hunter2secret")).message).not.toContain("hunter2");
   });
 
+  it("a secret may sign, be git's, log in, or be in one place only", () => {
+    const known = { API_KEY: { hosts: ["a.test"], header: "x-key", from: { file: "/f" } } };
+    const read = (text: string): unknown => Object.values(parseSecrets("--secret", [text], known))[0];
+    expect(read("AWS_SECRET_ACCESS_KEY=s3.test,sign=aws")).toEqual({ hosts: ["s3.test"], sign: "aws" });
+    expect(read("TOKEN=a.test,git=x-access-token,b.test")).toEqual({
+      hosts: ["a.test", "b.test"],
+      git: "x-access-token",
+    });
+    const url = "https://auth.test/token?a=b";
+    expect(read(`LOGIN=a.test,login=${url},login=${url}2`)).toEqual({
+      hosts: ["a.test"],
+      login: { tokenUrls: [url, `${url}2`] },
+    });
+    expect(read("OTHER=a.test,in=query,prefix=sk-")).toEqual({ hosts: ["a.test"], in: "query", prefix: "sk-" });
+    // Fields alone add to what is known.
+    expect(read("API_KEY=prefix=sk-")).toEqual({ ...known.API_KEY, prefix: "sk-" });
+    expect(() => read("OTHER=sign=aws")).toThrow("it is not known which hosts this secret is for");
+    expect(complaint(() => read("AWS_SECRET_ACCESS_KEY")).hint).toContain(",sign=aws");
+    expect(() => read("OTHER=a.test,header=")).toThrow("--secret OTHER: header is empty");
+    expect(() => read("OTHER=a.test,git=a,git=b")).toThrow("--secret OTHER has git twice");
+    const odd = complaint(() => read("OTHER=a.test,hunter2=secret"));
+    expect(odd.message).toBe("--secret OTHER has a field that is none of header, in, prefix, sign, git, login");
+    expect(`${odd.message} ${odd.hint}`).not.toContain("hunter2");
+  });
+
   it("of variables, whose values are never shown", () => {
     expect(parseEnv("--env", ["A=1", "B=x=y", "C", "D="], { C: "here" })).toEqual({
       A: "1",

@@ -150,6 +150,13 @@ describe("a secret of the blueprint's sandbox", () => {
     expect(report.nodes[0]?.output).not.toContain("weather-0123456789");
   });
 
+  test("that is a login of a program needs no variable", async () => {
+    const login = { hosts: [at()], login: { tokenUrls: [`https://${at()}/token`] } };
+    const blueprint = { name: "w", nodes, sandbox: { allow: [at()], secrets: { LOGIN: login } } };
+    const { plan } = await prepareRun({ blueprint, repo: bench.repo, intent: "x", sandboxType: "local" });
+    expect(plan.secrets).toEqual([{ name: "LOGIN", kept: "outside", hosts: [at()] }]);
+  });
+
   test("that is not set is refused before anything is made", async () => {
     await expect(bench.run({ blueprint: { name: "w", nodes, sandbox: sandbox() ?? {} } })).rejects.toMatchObject({
       code: "unauthenticated",

@@ -1,5 +1,5 @@
 import { SandboxError } from "../../contracts/errors.js";
-import type { Limits } from "../../contracts/types.js";
+import type { Limits, NetworkRule } from "../../contracts/types.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { change } from "../support/change.js";
 import type { OpenMutant } from "./opened.js";
@@ -22,6 +22,12 @@ function reopened(alter: (again: Sandbox, opened: readonly Sandbox[]) => Sandbox
       return sandbox;
     };
   };
+}
+
+function withoutRequests(rule: string | NetworkRule): string | NetworkRule {
+  if (typeof rule === "string") return rule;
+  const { host, port } = rule;
+  return { host, ...(port !== undefined && { port }) };
 }
 
 function without(limit: keyof Limits): Mutate {
@@ -172,6 +178,46 @@ export const openMutants: readonly OpenMutant[] = [
             throw new SandboxError("invalid_argument", "network.allow[0]");
         },
       }),
+  },
+  {
+    name: "takes rules for requests, and allows the whole host",
+    caught: "network.rules",
+    because: /^what reached the host: expected/,
+    mutate: withOptions(({ network, ...opts }) =>
+      typeof network === "object"
+        ? { ...opts, network: { allow: network.allow.map((rule) => withoutRequests(rule)) } }
+        : opts,
+    ),
+  },
+  {
+    name: "puts the values of secrets into the environment",
+    caught: "secrets.outside",
+    because: /^the value is in the environment of a process/,
+    mutate: withOptions(({ secrets = {}, ...opts }) => {
+      const values = Object.entries(secrets).flatMap(([name, { from = {} }]) =>
+        "command" in from ? [[name, from.command.at(-1) ?? ""] as const] : [],
+      );
+      return { ...opts, env: Object.fromEntries(values) };
+    }),
+  },
+  {
+    name: "opens a sandbox without the secret whose value can't be had",
+    caught: "secrets.missing",
+    because: /^open with a secret from .*: expected unauthenticated/,
+    mutate: withOptions(({ secrets: _, ...opts }) => opts),
+  },
+  {
+    name: "does not remove a secret",
+    caught: "secrets.change",
+    because: /^the variable of a removed secret: expected/,
+    mutate: (open) => async (opts) => {
+      const sandbox = await open(opts);
+      return change(sandbox, {
+        async setSecrets(secrets) {
+          if (Object.keys(secrets).length > 0) await sandbox.setSecrets(secrets);
+        },
+      });
+    },
   },
   {
     name: "takes a disk limit and enforces none",

@@ -56,7 +56,7 @@ export const SECRET_FLAG: Flag = {
   name: "secret",
   value: "NAME[=hosts]",
   repeat: true,
-  help: "give commands a placeholder for your variable; only its hosts get the value; repeatable",
+  help: "give commands a placeholder for your variable; only its hosts get the value; may end in ,header= ,in= ,sign=aws ,git= or ,login=; repeatable",
 };
 
 /** The flags that `exec` and `shell` share: how to open the sandbox. */

@@ -93,7 +93,10 @@ export function parseEnv(
   return Object.fromEntries(env);
 }
 
-/** Reads `NAME=host,host`, or `NAME` alone for what is known about a secret of this name. Each name once. */
+/**
+ * Reads `NAME=host,host,field=value`, or `NAME` alone for what is known about a secret of this name. Each name once. Errors show no more than the name:
+ * what follows may be the value itself, by mistake.
+ */
 export function parseSecrets(
   flag: string,
   texts: readonly string[],
@@ -102,13 +105,13 @@ export function parseSecrets(
   const secrets = new Map<string, SecretRule>();
   for (const text of texts) {
     const [, name = "", list] = /^([A-Za-z_][A-Za-z0-9_]*)(?:=(.*))?$/s.exec(text) ?? [];
-    // What follows the name may be the value itself, by mistake.
     if (name === "")
       throw new UsageError(`${flag} takes NAME=hosts or NAME`, `for example ${flag} API_KEY=api.example.com`);
     if (secrets.has(name)) throw new UsageError(`${flag} ${name} is given twice`, "remove one of them");
-    const rule = list === undefined ? known[name] : { ...sourceOf(known[name]), hosts: list.split(",") };
-    if (rule === undefined) {
-      const hint = `write ${flag} ${name}=api.example.com, or name it in your configuration file`;
+    const rule = list === undefined ? known[name] : readSecret(`${flag} ${name}`, list.split(","), known[name]);
+    if (rule === undefined || rule.hosts.length === 0) {
+      const example = name === "AWS_SECRET_ACCESS_KEY" ? "s3.eu-central-1.amazonaws.com,sign=aws" : "api.example.com";
+      const hint = `write ${flag} ${name}=${example}, or name it in your configuration file`;
       throw new UsageError(`${flag} ${name}: it is not known which hosts this secret is for`, hint);
     }
     secrets.set(name, rule);
@@ -116,9 +119,31 @@ export function parseSecrets(
   return Object.fromEntries(secrets);
 }
 
-/** Hosts that are given replace those that are known, and with them the header. */
-function sourceOf({ from }: Partial<SecretRule> = {}): Pick<SecretRule, "from"> {
-  return from === undefined ? {} : { from };
+/** The fields of a secret that a flag may have. What they may be, the sandbox itself checks. */
+const SECRET_FIELDS = ["header", "in", "prefix", "sign", "git", "login"] as const;
+
+/** Hosts that are given replace those that are known, and with them all that was known but where the value is. */
+function readSecret(what: string, parts: readonly string[], known: SecretRule | undefined): SecretRule {
+  const hosts = parts.filter((part) => !part.includes("="));
+  const fields = new Map<string, string[]>();
+  for (const part of parts.filter((each) => each.includes("="))) {
+    const [, field = "", value = ""] = /^([a-z]+)=(.*)$/s.exec(part) ?? [];
+    const hint = `for example ${what}=api.example.com,header=x-api-key; see glovebox help exec`;
+    if (!SECRET_FIELDS.some((each) => each === field)) {
+      throw new UsageError(`${what} has a field that is none of ${SECRET_FIELDS.join(", ")}`, hint);
+    }
+    if (value === "") throw new UsageError(`${what}: ${field} is empty`, hint);
+    if (fields.has(field) && field !== "login")
+      throw new UsageError(`${what} has ${field} twice`, "remove one of them");
+    fields.set(field, [...(fields.get(field) ?? []), value]);
+  }
+  const { login, ...rest } = Object.fromEntries(fields);
+  const from = known?.from === undefined || login !== undefined ? {} : { from: known.from };
+  const given = Object.fromEntries(
+    Object.entries(rest).map(([field, [value]]) => [field, value]),
+  ) as Partial<SecretRule>;
+  const base = hosts.length > 0 ? { ...from, hosts } : { ...known, hosts: known?.hosts ?? [] };
+  return { ...base, ...given, ...(login && { login: { tokenUrls: login } }) };
 }
 
 /** Reads `key=value`, each key once. What keys and values may be, the sandbox itself checks. */

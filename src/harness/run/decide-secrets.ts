@@ -50,8 +50,9 @@ export async function decideSecrets(
 
 /** Before anything is made: the sandbox would refuse it later. */
 function assertThere(rules: Readonly<Record<string, SecretRule>>): void {
-  for (const [name, { from = { env: name } }] of Object.entries(rules)) {
-    if (!("env" in from) || (process.env[from.env] ?? "") !== "") continue;
+  for (const [name, { from = { env: name }, login }] of Object.entries(rules)) {
+    // A program gets the tokens of a login by itself.
+    if (login !== undefined || !("env" in from) || (process.env[from.env] ?? "") !== "") continue;
     throw new SandboxError("unauthenticated", `The sandbox of this blueprint needs ${from.env}, which is not set`, {
       hint: `export ${from.env}=… before the run; commands get a placeholder`,
     });

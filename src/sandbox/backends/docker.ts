@@ -1,6 +1,6 @@
 import type { Backend, SandboxEntry, SnapshotRecord } from "../../../contracts/backend.js";
 import { SandboxError, toSandboxError } from "../../../contracts/errors.js";
-import { type OpenSecrets, withSecrets } from "../egress.js";
+import { type LiveSecrets, withSecrets } from "../egress.js";
 import { mirrorResources, planMirror } from "../git.js";
 import { openWith, otherPlace } from "../lifecycle.js";
 import type { Sandbox, SandboxOptions } from "../types.js";
@@ -38,11 +38,11 @@ export const docker: Backend = {
   runsHere: true,
   check: checkPossible,
   startsFromSnapshots: true,
-  create: (opts, entry) => withSecrets(opts, entry.signal, (secrets) => create(opts, entry, secrets)),
+  create: (opts, entry) => withSecrets(opts, entry, (secrets) => create(opts, entry, secrets)),
   async reopen(plan, opts, entry) {
     const kept = readKeptPlan(plan);
     checkMountsUnchanged(opts, kept.plan.mounts);
-    return await withSecrets(opts, entry.signal, async (secrets) => {
+    return await withSecrets(opts, entry, async (secrets) => {
       const container = await resumeContainer(engineOf(kept.engine), kept.plan, entry.signal);
       try {
         return await new LiveSandbox(kept, opts, entry, secrets).attach(container);
@@ -59,11 +59,7 @@ export const docker: Backend = {
   conformance: { sharesNetwork: false },
 };
 
-async function create(
-  opts: SandboxOptions,
-  entry: SandboxEntry,
-  secrets: OpenSecrets | undefined,
-): Promise<DockerDriver> {
+async function create(opts: SandboxOptions, entry: SandboxEntry, secrets: LiveSecrets): Promise<DockerDriver> {
   if (entry.snapshot !== undefined) return await createFromSnapshot(entry.snapshot, opts, entry, secrets);
   const engine = engineOf(opts.docker);
   const planned = opts.repo === undefined ? undefined : await planMirror(entry.id, { ...opts, repo: opts.repo });
@@ -90,7 +86,7 @@ async function createFromSnapshot(
   record: SnapshotRecord,
   opts: SandboxOptions,
   entry: SandboxEntry,
-  secrets: OpenSecrets | undefined,
+  secrets: LiveSecrets,
 ): Promise<DockerDriver> {
   const saved = record.details as SavedImage;
   const { workDir, user } = saved.kept.plan;

@@ -6,9 +6,10 @@ import { NO_REPOSITORY } from "../capabilities.js";
 import {
   type Egress,
   type EgressOptions,
-  type OpenSecrets,
+  type LiveSecrets,
   openEgressFor,
   superviseEgress,
+  type Trust,
   trustFor,
   withSecrets,
 } from "../egress.js";
@@ -51,7 +52,7 @@ import { localTree } from "./local/local-tree.js";
 import { plainEnv } from "./local/plain-env.js";
 import { probeLocal } from "./local/probe.js";
 import { renamesIn } from "./local/renames.js";
-import { placeTrust, removeTrust, TRUST_FOLDER } from "./local/trust.js";
+import { placeTrust, removeTrust, TRUST_FOLDER, writeTrust } from "./local/trust.js";
 import {
   checkHostDir,
   hostDirOf,
@@ -85,7 +86,7 @@ export const local: Backend = {
     if (base !== undefined) recheckRepository(base.repository);
     // The user may have created a git directory there since.
     if (kind === "base-dir") workspace.trees = protectGit(checkBaseDir(workDir));
-    return await withSecrets(opts, entry.signal, async (secrets) => {
+    return await withSecrets(opts, entry, async (secrets) => {
       if (workspace.disk !== undefined) await mountImage(workspace.disk, entry.signal);
       return await startDriver(workspace, opts, entry, secrets);
     });
@@ -167,14 +168,14 @@ async function makeDriver(planned: PlannedWorkspace, opts: SandboxOptions, entry
   // Throws before anything is made.
   checkMounts(opts.mounts ?? [], workDir);
   if (opts.workDir !== undefined) checkBesideToolchains(opts.workDir);
-  return await withSecrets(opts, entry.signal, (secrets) => makeWith(planned, opts, entry, secrets));
+  return await withSecrets(opts, entry, (secrets) => makeWith(planned, opts, entry, secrets));
 }
 
 async function makeWith(
   planned: PlannedWorkspace,
   opts: SandboxOptions,
   entry: SandboxEntry,
-  secrets: OpenSecrets | undefined,
+  secrets: LiveSecrets,
 ): Promise<LocalDriver> {
   const { workDir, resources } = planned;
   await entry.createRecord({ workDir, resources });
@@ -260,7 +261,7 @@ async function startDriver(
   workspace: Workspace,
   opts: SandboxOptions,
   entry: SandboxEntry,
-  secrets: OpenSecrets | undefined,
+  secrets: LiveSecrets,
 ): Promise<LocalDriver> {
   const { isolation = "required", network = "none", limits = {} } = opts;
   const { id, signal } = entry;
@@ -277,7 +278,7 @@ async function startDriver(
   const processes = processLimit(limits);
   const through = scopeCommand(id, limits, confined);
   const trust = confined ? await trustFor(network, secrets) : undefined;
-  const placed = placeTrust(entry.directory, trust);
+  const placed = confined && network !== "full" ? placeTrust(entry.directory, trust) : undefined;
   const own = { workDir, trees, trust: placed, keptIn, network: jailNetwork(network), cgroups, processes, through };
   const jail = confined ? buildJail(own) : undefined;
   if (jail) recordEtc(id, jail.etc);
@@ -285,8 +286,15 @@ async function startDriver(
     ? await startJailedGuest(jail.spec, signal)
     : await startPlainGuest(workDir, cgroups, signal, through);
   const groups = through === undefined ? cgroups : [await joinedScope(guest, limits)];
-  const installed = trust && { trust, folder: TRUST_FOLDER };
-  const supervision = { ...superviseEgress(entry, opts), installed, broker: secrets?.broker };
+  const supervision = {
+    ...superviseEgress(entry, opts),
+    trust: {
+      made: trust,
+      folder: TRUST_FOLDER,
+      install: async (next: Trust) => writeTrust(entry.directory, next),
+    },
+    secrets,
+  };
   const egress = confined ? await openWay(guest, network, supervision) : undefined;
   return new LocalDriver({
     id,
@@ -296,7 +304,7 @@ async function startDriver(
       ...filesOf(workspace),
       limits,
     }),
-    baseEnv: { ...(jail?.baseEnv ?? plainEnv(entry.directory)), ...egress?.env, ...secrets?.env },
+    baseEnv: { ...(jail?.baseEnv ?? plainEnv(entry.directory)), ...egress?.env, ...secrets.env },
     guest,
     egress,
     cgroups: groups,
@@ -310,7 +318,7 @@ async function startDriver(
         token: opts.githubToken,
       }),
     async close() {
-      secrets?.close();
+      secrets.close();
       if (!entry.keep) return;
       removeTrust(entry.directory);
       // They are not needed until the sandbox is reopened.

@@ -1,6 +1,6 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import type { BlockedRequest, NetworkPolicy, NetworkRules } from "../../../contracts/types.js";
-import { type EgressPolicy, entryFor, parseAllow, parseRules, widened } from "./policy.js";
+import type { NetworkPolicy, NetworkRules } from "../../../contracts/types.js";
+import { type EgressPolicy, type NetworkEntry, parseAllow, parseRules, widened } from "./policy.js";
 
 const NOTHING: NetworkRules = { allow: [] };
 
@@ -8,7 +8,7 @@ const NOTHING: NetworkRules = { allow: [] };
 export class LiveRules {
   #rules: NetworkRules | undefined;
   /** What a window lets out besides. */
-  #window: readonly string[] | undefined;
+  #window: readonly NetworkEntry[] | undefined;
   #isChanging = false;
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -54,7 +54,7 @@ export class LiveRules {
     if (this.#isChanging) throw alreadyOpen("The network rules of the sandbox are being changed");
     this.#isChanging = true;
     try {
-      await this.#inTurn(async () => {
+      await this.inTurn(async () => {
         await apply(policy);
         this.#rules = rules;
       });
@@ -63,17 +63,13 @@ export class LiveRules {
     }
   }
 
-  /** Adds a host that somebody allowed, and records it. In a window of a sandbox without network, it lasts as long as the window. */
+  /** Adds an entry that somebody allowed, and records it. In a window of a sandbox without network, it lasts as long as the window. */
   async add(
-    { host, port, reason }: BlockedRequest,
+    entry: NetworkEntry,
     save: (network: NetworkPolicy) => Promise<void>,
     apply: (policy: EgressPolicy) => void,
   ): Promise<void> {
-    const entry = entryFor(host, port);
-    if (entry === undefined || reason !== "not_allowed") {
-      throw new SandboxError("unsupported", `No entry of network.allow stands for this request to ${host}:${port}`);
-    }
-    await this.#inTurn(async () => {
+    await this.inTurn(async () => {
       if (this.#rules !== undefined) {
         const rules = { ...this.#rules, allow: [...this.#rules.allow, entry] };
         await save(rules);
@@ -83,9 +79,10 @@ export class LiveRules {
     });
   }
 
-  /** One change after the other: none is lost. */
-  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#turn.then(work, work);
+  /** One change after the other: none is lost. `work` gets the network that applies without a window. */
+  async inTurn<T>(work: (network: NetworkPolicy) => Promise<T>): Promise<T> {
+    const start = (): Promise<T> => work(this.#rules ?? "none");
+    const turn = this.#turn.then(start, start);
     this.#turn = turn.catch(() => undefined);
     return await turn;
   }

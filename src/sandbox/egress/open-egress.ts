@@ -1,4 +1,5 @@
 import { rootCertificates } from "node:tls";
+import type { Driver } from "../../../contracts/driver.js";
 import { SandboxError } from "../../../contracts/errors.js";
 import type {
   BlockedAnswer,
@@ -6,6 +7,7 @@ import type {
   NetworkPolicy,
   NetworkRules,
   NetworkWindow,
+  SecretRule,
 } from "../../../contracts/types.js";
 import { type GuestChannel, GuestFailure, listenInside } from "../guest.js";
 import { makeTrust, type Trust } from "./authority.js";
@@ -13,16 +15,22 @@ import type { EgressConnection } from "./connection.js";
 import { createNames } from "./direct/open-names.js";
 import { egressEnv } from "./env.js";
 import { createInspector } from "./inspect/create-inspector.js";
+import { egressInternals, hostVariables } from "./internals.js";
 import { LiveRules } from "./live-rules.js";
-import { entryFor, parseRules } from "./policy.js";
-import { EgressProxy, type ProxyInternals } from "./proxy.js";
+import type { LiveSecrets } from "./live-secrets.js";
+import { LiveTrust, type TrustPlace } from "./live-trust.js";
+import { type NetworkEntry, parseRules } from "./policy.js";
+import { EgressProxy } from "./proxy.js";
 import { type BlockedHost, explainBlocked } from "./refusal.js";
 import type { SecretBroker } from "./secret-broker.js";
+import { assertReachable } from "./secret-rules.js";
 import { createAuditLog } from "./traffic/audit-log.js";
 import { createJournal } from "./traffic/journal.js";
 import { Traffic } from "./traffic/traffic.js";
 import { type UpstreamFor, upstreamFor } from "./upstream/parse-upstream.js";
 import { readAuthorities } from "./upstream/read-authorities.js";
+
+export { egressInternals } from "./internals.js";
 
 /** The proxy's port on the sandbox's own loopback. Where the rule is a list of names, it listens before any program runs. */
 const PORT = 3128;
@@ -38,23 +46,10 @@ export interface Egress {
    * open it is `conflict`.
    */
   setRules(network: NetworkPolicy): Promise<Readonly<Record<string, string>>>;
+  /** Replaces the secrets, records them first, and cuts connections whose TLS ends elsewhere from now on. */
+  setSecrets: NonNullable<Driver["setSecrets"]>;
   /** Lets nothing out from now on. */
   close(): Promise<void>;
-}
-
-/** Only tests change it, since they have no public host to reach. No option of a sandbox leads here. */
-export const egressInternals: ProxyInternals & {
-  trust?: () => Trust;
-  /** The authorities that the hosts' own certificates may come from, as PEM. */
-  ca?: readonly string[];
-  /** In the place of those of the process: HTTPS_PROXY and its like. */
-  variables?: NodeJS.ProcessEnv;
-} = {};
-
-/** The authority of an opening, and the folder of the sandbox that has what programs need to trust it. */
-export interface InstalledTrust {
-  trust: Trust;
-  folder: string;
 }
 
 /** What the authority of a sandbox is for that only trusts further ones: no server ever has this name. */
@@ -82,33 +77,40 @@ export interface EgressOptions {
   log?: { sandbox: string; directory: string; audit?: string | undefined } | undefined;
   /** Records other rules, before they apply. */
   saveNetwork?(network: NetworkPolicy): Promise<void>;
-  /** Where the TLS of some hosts ends at the proxy. */
-  installed?: InstalledTrust | undefined;
-  broker?: SecretBroker | undefined;
+  /** Records other secrets, before they apply. */
+  saveSecrets?(secrets: Readonly<Record<string, SecretRule>>): Promise<void>;
+  /** How programs come to trust the certificates of hosts whose TLS ends at the proxy. */
+  trust: TrustPlace;
+  secrets: LiveSecrets;
   /** Makes the guest able to listen on ports below 1024, where it isn't. Rejects with the reason why programs without a proxy get no names. */
   prepareNames?: (() => Promise<void>) | undefined;
 }
 
 /** Opens a proxy in a sandbox without network, for these names and nothing else. It closes with the channel. */
 export async function openEgress(channel: GuestChannel, opts: EgressOptions): Promise<Egress> {
-  const { installed, broker } = opts;
+  const { secrets } = opts;
+  const { broker } = secrets;
+  const trust = new LiveTrust(opts.trust);
   const report = (blocked: BlockedHost): void => opts.onBlocked(explainBlocked(blocked));
-  const authority = installed?.trust.authority;
-  const inspector =
-    authority && createInspector({ authority, policy: () => proxy.policy, broker, ca: authoritiesOf(opts.rules) });
+  const inspector = createInspector({
+    authority: () => trust.authority,
+    policy: () => proxy.policy,
+    broker,
+    ca: authoritiesOf(opts.rules),
+  });
   const rules = new LiveRules(opts.rules);
   const asking = opts.ask && {
     ask: opts.ask,
-    canAllow: (request: BlockedRequest) => canAllow(request, opts),
-    allow: (request: BlockedRequest) =>
+    canAllow: (entry: NetworkEntry) => canAllow(entry, opts),
+    allow: (entry: NetworkEntry) =>
       rules.add(
-        request,
+        entry,
         async (network) => opts.saveNetwork?.(network),
         (policy) => proxy.widenTo(policy),
       ),
   };
   const traffic = opts.log && openTraffic(opts.log, opts.onBlocked);
-  const upstreams = (): UpstreamFor => upstreamFor(rules.upstream, variables());
+  const upstreams = (): UpstreamFor => upstreamFor(rules.upstream, hostVariables());
   // A variable that names no proxy is known at once, and not with the first connection.
   upstreams();
   const proxy: EgressProxy = new EgressProxy(
@@ -117,7 +119,7 @@ export async function openEgress(channel: GuestChannel, opts: EgressOptions): Pr
       onBlocked: report,
       upstreamFor: (host, port) => upstreams()(host, port),
       traffic,
-      ...(inspector && { inspector }),
+      inspector,
       ...(asking && { asking }),
     },
     egressInternals,
@@ -140,7 +142,9 @@ export async function openEgress(channel: GuestChannel, opts: EgressOptions): Pr
       throw new SandboxError("conflict", `A program in the sandbox has taken port ${PORT}`, { retryable: false });
     }
   };
-  const env = egressEnv(PORT, installed?.trust.paths(installed.folder));
+  const env = (): Record<string, string> => egressEnv(PORT, trust.paths);
+  // Where nothing is allowed any more, programs go on asking the proxy, which says why.
+  const envNow = (): Record<string, string> => (listening === undefined ? {} : env());
   if (opts.rules !== undefined) await listen();
   const closeAll = async (): Promise<void> => {
     names.close();
@@ -149,7 +153,7 @@ export async function openEgress(channel: GuestChannel, opts: EgressOptions): Pr
   };
   channel.onClosed = () => void closeAll().catch(() => undefined);
   return {
-    env: opts.rules === undefined ? {} : env,
+    env: opts.rules === undefined ? {} : env(),
     async openWindow(more) {
       rules.openWindow(more);
       const closeWindow = async (): Promise<void> => {
@@ -164,19 +168,34 @@ export async function openEgress(channel: GuestChannel, opts: EgressOptions): Pr
         rules.closeWindow();
         throw error;
       }
-      return { env, close: closeWindow, [Symbol.asyncDispose]: closeWindow };
+      return { env: env(), close: closeWindow, [Symbol.asyncDispose]: closeWindow };
     },
     async setRules(network) {
       const next = typeof network === "string" ? undefined : network;
       await rules.replace(next, async (policy) => {
         assertSameAuthorities(next, opts.rules);
-        assertInspectable(policy.inspected, proxy.policy.inspected);
         if (next !== undefined) await listen();
+        if (next !== undefined) await trust.cover([...policy.inspected, ...broker.hosts]);
         await opts.saveNetwork?.(network);
         await proxy.narrowTo(policy);
       });
-      // Where nothing is allowed any more, programs go on asking the proxy, which says why.
-      return listening === undefined ? {} : env;
+      return envNow();
+    },
+    async setSecrets(next, signal) {
+      return await rules.inTurn(async (network) => {
+        assertReachable(next, network);
+        const prepared = await secrets.prepare(next, signal);
+        try {
+          await trust.cover(prepared.hosts);
+          await opts.saveSecrets?.(next);
+        } catch (error) {
+          prepared.discard();
+          throw error;
+        }
+        const { env: placeholders, gone } = prepared.apply();
+        await proxy.narrowTo(proxy.policy);
+        return { env: { ...envNow(), ...placeholders }, gone };
+      });
     },
     close: closeAll,
   };
@@ -198,10 +217,8 @@ function authoritiesOf(rules: NetworkRules | undefined): readonly string[] | und
   return [...(egressInternals.ca ?? rootCertificates), ...readAuthorities(rules.ca)];
 }
 
-/** Whether somebody may be asked: only about what an entry could allow, and the machine's policy does not forbid. */
-async function canAllow({ host, port }: BlockedRequest, { checkNetwork }: EgressOptions): Promise<boolean> {
-  const entry = entryFor(host, port);
-  if (entry === undefined) return false;
+/** Whether somebody may be asked: only about what the machine's policy does not forbid. */
+async function canAllow(entry: NetworkEntry, { checkNetwork }: EgressOptions): Promise<boolean> {
   try {
     await checkNetwork?.({ allow: [entry] });
     return true;
@@ -215,19 +232,5 @@ function assertSameAuthorities(next: NetworkRules | undefined, had: NetworkRules
   if (next?.ca === undefined || next.ca === had?.ca) return;
   throw new SandboxError("unsupported", `network.ca ("${next.ca}") can't change while the sandbox is open`, {
     hint: "open another sandbox with it",
-  });
-}
-
-/** Where the internet is a test's own, the proxies of the machine don't lead there. */
-function variables(): NodeJS.ProcessEnv {
-  return egressInternals.variables ?? (egressInternals.route === undefined ? process.env : {});
-}
-
-/** The authority of an opening is made for the names that it had then. */
-function assertInspectable(wanted: readonly string[], had: readonly string[]): void {
-  const more = wanted.find((name) => !had.includes(name));
-  if (more === undefined) return;
-  throw new SandboxError("unsupported", `The requests to ${more} can't get rules while the sandbox is open`, {
-    hint: "open another sandbox with these rules: its programs trust a certificate authority that is made for them",
   });
 }

@@ -14,9 +14,9 @@ import {
   type Rule,
 } from "./rules/network-entry.js";
 
-export type { RequestFacts } from "./rules/check-request.js";
+export { type RequestFacts, ruleFor } from "./rules/check-request.js";
 export { firstBeyond } from "./rules/compare.js";
-export { DEFAULT_PORTS } from "./rules/network-entry.js";
+export { DEFAULT_PORTS, type NetworkEntry } from "./rules/network-entry.js";
 
 /** Which addresses of a host may be connected to. */
 export interface Reach {
@@ -74,7 +74,7 @@ export function parseRules(
 /** The same rules and more names, without a second look at whether they go together. */
 export function widened(
   { allow, deny = [] }: Pick<NetworkRules, "allow" | "deny">,
-  more: readonly string[],
+  more: readonly NetworkEntry[],
 ): EgressPolicy {
   const own = { verb: "allow", isHostLoopbackKnown: true } as const;
   return makePolicy(
@@ -153,10 +153,10 @@ export function entryFor(host: string, port: number): string | undefined {
   return canBe(entry) ? entry : undefined;
 }
 
-/** The rule that would allow a host of a private network, in one line; undefined if none could. */
-export function privateEntryFor(host: string, port: number): string | undefined {
+/** The rule that would allow a host of a private network; undefined if none could. */
+export function privateRuleFor(host: string, port: number): NetworkEntry | undefined {
   const rule = { host, private: true, ...(!DEFAULT_PORTS.includes(port) && { port }) };
-  return canBe(rule) ? entryText(rule) : undefined;
+  return canBe(rule) ? rule : undefined;
 }
 
 function canBe(entry: NetworkEntry): boolean {

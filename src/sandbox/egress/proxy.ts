@@ -9,10 +9,11 @@ import { forward } from "./forward.js";
 import { hostInUrl } from "./host-name.js";
 import { type Inspection, inspect } from "./inspect/inspect.js";
 import { Lifetime } from "./lifetime.js";
-import { type EgressPolicy, entryFor, privateEntryFor, type RequestFacts } from "./policy.js";
+import { type EgressPolicy, entryFor, privateRuleFor, type RequestFacts, ruleFor } from "./policy.js";
 import { type BlockedHost, blockedHost, Refusal, reportOnce, toAnswer } from "./refusal.js";
 import type { RequestTarget } from "./request-target.js";
-import { type Asking, Questions } from "./traffic/questions.js";
+import { entryText } from "./rules/entry-text.js";
+import { type Asking, type Question, Questions } from "./traffic/questions.js";
 import type { Passing, Traffic } from "./traffic/traffic.js";
 import { type Exchange, tunnel } from "./tunnel.js";
 import type { UpstreamFor } from "./upstream/parse-upstream.js";
@@ -283,9 +284,10 @@ export class EgressProxy {
       throw new Refusal(403, message, blockedHost(host, port, "denied"));
     }
     const request = kind === "tunnel" ? {} : { method, path: shownPath(path) };
-    const answer = await this.#ask({ host, port, reason: "not_allowed", ...request }, isAllowed, life);
-    if (answer !== "deny") return "onBlocked";
     const entry = entryFor(host, port);
+    const blocked: BlockedRequest = { host, port, reason: "not_allowed", ...request };
+    const answer = await this.#ask({ request: blocked, entry, most: entry, isAllowed }, life);
+    if (answer !== "deny") return "onBlocked";
     const end = entry === undefined ? endFor(host, port) : "";
     const message = `the rule network.allow of this sandbox does not allow ${place}${end}`;
     throw new Refusal(403, message, blockedHost(host, port, "not_allowed"), entry);
@@ -303,17 +305,21 @@ export class EgressProxy {
     if (!(refusal instanceof Refusal) || refusal.blocked?.reason !== "request_not_allowed") throw refusal;
     const { method, path } = request;
     const blocked: BlockedRequest = { host, port, reason: "request_not_allowed", method, path: shownPath(path) };
-    if ((await this.#ask(blocked, () => false, life)) === "deny") throw refusal;
+    const isPrivate = this.#policy.reachOf(host, port).scopes.every((scope) => scope === "private");
+    const entry = ruleFor({ host, port, isPrivate }, request);
+    const most = isPrivate ? privateRuleFor(host, port) : entryFor(host, port);
+    const isAllowed = async (): Promise<boolean> => (await refusalOf(check, request)) === undefined;
+    if ((await this.#ask({ request: blocked, entry, most, isAllowed }, life)) === "deny") throw refusal;
   }
 
-  async #ask(request: BlockedRequest, isAllowed: () => boolean, life: Lifetime): Promise<BlockedAnswer> {
-    return this.#questions === undefined ? "deny" : await life.during(this.#questions.put(request, isAllowed));
+  async #ask(question: Question, life: Lifetime): Promise<BlockedAnswer> {
+    return this.#questions === undefined ? "deny" : await life.during(this.#questions.put(question));
   }
 }
 
 function endFor(host: string, port: number): string {
-  const rule = privateEntryFor(host, port);
-  return rule === undefined ? ", and it cannot be allowed" : `\nto allow it: --network 'allow=${rule}'`;
+  const rule = privateRuleFor(host, port);
+  return rule === undefined ? ", and it cannot be allowed" : `\nto allow it: --network 'allow=${entryText(rule)}'`;
 }
 
 async function refusalOf(check: Inspection["check"], request: RequestFacts): Promise<unknown> {

@@ -58,6 +58,14 @@ const fromCommand: Schema<{ command: readonly string[]; timeout?: number }> = is
 });
 
 const tokenUrl = is.matching(/^https:\/\/[^\s@#]+$/, "an https:// address");
+/** An endpoint that commands reach through the proxy, as the hosts of a secret. */
+const loginUrl = is.and(tokenUrl, (value, name) => {
+  if (!URL.canParse(value)) throw invalidArgument(name, "an https:// address", value);
+  const { host: place, hostname } = new URL(value);
+  if (hostname.includes("*") || hostFault(place) !== undefined) {
+    throw invalidArgument(name, "an https:// address with the name of a host", value);
+  }
+});
 const fromGoogle: Schema<{ google: { file: string; scopes?: readonly string[] } }> = is.object({
   google: is.required(
     is.object<{ file: string; scopes?: readonly string[] }>({
@@ -108,7 +116,7 @@ export const namedSecret: Schema<Omit<SecretRule, "from" | "force">> = is.object
   in: is.oneOf("header", "query", "body"),
   sign: is.oneOf("aws"),
   login: is.object<{ tokenUrls: readonly string[] }>({
-    tokenUrls: is.required(is.list<readonly string[]>(tokenUrl, { minItems: 1 }, { minItems: "at least one address" })),
+    tokenUrls: is.required(is.list<readonly string[]>(loginUrl, { minItems: 1 }, { minItems: "at least one address" })),
   }),
   git: is.matching(/^[A-Za-z0-9._@-]{1,64}$/, "a user name: letters, digits and ._@-"),
   prefix: is.matching(/^[A-Za-z0-9._~-]{1,64}$/, "at most 64 letters, digits and ._~-"),
@@ -126,8 +134,28 @@ export const secretsSchema: Schema<Readonly<Record<string, SecretRule>>> = is.re
   maxProperties: MOST_SECRETS,
 });
 
+/** Throws `invalid_argument` for a variable that two secrets would set, or that `env` has, too. */
+export function assertVariables(
+  secrets: Readonly<Record<string, SecretRule>>,
+  env: Readonly<Record<string, string>>,
+): void {
+  const variables = variablesOf(secrets);
+  const double = variables.find((name, at) => variables.indexOf(name) !== at);
+  if (double !== undefined) {
+    throw new SandboxError("invalid_argument", `Variable ${double} is in secrets twice`, {
+      hint: 'a secret with sign: "aws" also sets AWS_ACCESS_KEY_ID',
+    });
+  }
+  const twice = variables.find((name) => Object.hasOwn(env, name));
+  if (twice !== undefined) {
+    throw new SandboxError("invalid_argument", `Variable ${twice} is in secrets and in env`, {
+      hint: "leave it out of env: commands get a placeholder",
+    });
+  }
+}
+
 /** The variables that commands get for these secrets. */
-export function variablesOf(secrets: Readonly<Record<string, SecretRule>>): string[] {
+function variablesOf(secrets: Readonly<Record<string, SecretRule>>): string[] {
   const rules = Object.entries(secrets).filter(([, { login }]) => login === undefined);
   const names = rules.flatMap(([name, { sign }]) => (sign === "aws" ? [name, "AWS_ACCESS_KEY_ID"] : [name]));
   return rules.some(([, { git }]) => git !== undefined) ? [...names, "GIT_CONFIG_COUNT"] : names;
@@ -202,7 +230,9 @@ export function isFor(entry: SecretHost, asked: string, port: number): boolean {
 
 /** Throws `invalid_argument` for a secret whose hosts the network rule of the sandbox does not allow: it could never be used. */
 export function assertReachable(secrets: Readonly<Record<string, SecretRule>>, network: NetworkPolicy): void {
-  const wanted = Object.entries(secrets).flatMap(([name, { hosts }]) => hosts.map((entry) => ({ name, entry })));
+  const wanted = Object.entries(secrets).flatMap(([name, { hosts, login }]) =>
+    [...hosts, ...(login?.tokenUrls.map((url) => new URL(url).host) ?? [])].map((entry) => ({ name, entry })),
+  );
   const policy = typeof network === "string" ? undefined : parseRules(network, { isHostLoopbackKnown: true });
   const missing = wanted.filter(({ entry }) => !policy || !isReached(entry, policy));
   const [first] = missing;

@@ -35,7 +35,7 @@ export function addLive(sandbox: Sandbox, opts: SandboxOptions): void {
 }
 
 /** Remembers what has changed of the options of an open sandbox. */
-export function changeLive(id: string, changed: Pick<SandboxOptions, "network">): void {
+export function changeLive(id: string, changed: Pick<SandboxOptions, "network" | "secrets">): void {
   const found = live.get(id);
   if (found !== undefined) live.set(id, { ...found, opts: { ...found.opts, ...changed } });
 }

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Backend, ForkOptions, Resource, SandboxEntry, SnapshotRecord } from "../../../contracts/backend.js";
 import type { Driver } from "../../../contracts/driver.js";
 import { SandboxError } from "../../../contracts/errors.js";
-import type { NetworkPolicy } from "../../../contracts/types.js";
+import type { NetworkPolicy, SecretRule } from "../../../contracts/types.js";
 import {
   addResource,
   claimName,
@@ -163,6 +163,17 @@ export class OpenEntry implements SandboxEntry {
     if (this.#isKept) await updateRecord(this.id, { rules });
     this.#rules = rules;
     changeLive(this.id, { network });
+  }
+
+  get secrets(): Readonly<Record<string, SecretRule>> {
+    return (this.#rules.options["secrets"] ?? {}) as Readonly<Record<string, SecretRule>>;
+  }
+
+  async saveSecrets(secrets: Readonly<Record<string, SecretRule>>): Promise<void> {
+    const rules = { ...this.#rules, options: { ...this.#rules.options, secrets } };
+    if (this.#isKept) await updateRecord(this.id, { rules });
+    this.#rules = rules;
+    changeLive(this.id, { secrets });
   }
 
   async checkNetwork(network: NetworkPolicy): Promise<void> {

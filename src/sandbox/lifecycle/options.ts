@@ -4,7 +4,7 @@ import { branchNameFault } from "../../util/branch-name.js";
 import * as is from "../../util/schema.js";
 import { check, invalidArgument, type Schema } from "../../util/schema.js";
 import { backendOptionNames } from "../backend-names.js";
-import { networkSchema, secretsSchema, variablesOf } from "../egress.js";
+import { assertVariables, networkSchema, secretsSchema } from "../egress.js";
 import { type BackendOptions, MAX_FILE_BYTES, type SandboxOptions } from "../types.js";
 import { CREATING } from "./made-options.js";
 import { labelsSchema, nameSchema, referenceSchema } from "./naming.js";
@@ -107,19 +107,7 @@ export function validateSandboxOptions(
     if (given.ifExists !== undefined)
       throw excluded("ifExists", given.ifExists, "id", "give name instead of id, or leave ifExists out");
   }
-  const variables = variablesOf(given.secrets ?? {});
-  const double = variables.find((name, at) => variables.indexOf(name) !== at);
-  if (double !== undefined) {
-    throw new SandboxError("invalid_argument", `Variable ${double} is in secrets twice`, {
-      hint: 'a secret with sign: "aws" also sets AWS_ACCESS_KEY_ID',
-    });
-  }
-  const twice = variables.find((name) => Object.hasOwn(given.env ?? {}, name));
-  if (twice !== undefined) {
-    throw new SandboxError("invalid_argument", `Variable ${twice} is in secrets and in env`, {
-      hint: "leave it out of env: commands get a placeholder",
-    });
-  }
+  assertVariables(given.secrets ?? {}, given.env ?? {});
   if (given.ifExists !== undefined && given.name === undefined) {
     throw new SandboxError("invalid_argument", `Option ifExists ("${given.ifExists}") needs the option name`, {
       hint: "add name, or leave ifExists out",

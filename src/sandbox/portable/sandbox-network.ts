@@ -1,8 +1,9 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import type { NetworkPolicy, NetworkWindow } from "../../../contracts/types.js";
+import type { NetworkPolicy, NetworkWindow, SecretRule } from "../../../contracts/types.js";
 import * as is from "../../util/schema.js";
 import { check, type Schema } from "../../util/schema.js";
-import { reasonFor } from "../capabilities.js";
+import { assertCapabilities, reasonFor } from "../capabilities.js";
+import { assertVariables, secretsSchema } from "../egress.js";
 import type { OpenSandboxState } from "./open-sandbox-state.js";
 
 const hosts: Schema<string[]> = is.list(is.text);
@@ -49,8 +50,34 @@ export async function setNetwork(
     throw new SandboxError("unsupported", `The ${driver.backend} backend can't change the network of a sandbox${why}`);
   }
   const changed = await driver.setNetwork(network);
-  // In place: every handle of the sandbox has the same object.
-  for (const [name, value] of Object.entries(changed.env)) {
+  changeEnv(env, changed.env, own);
+}
+
+/** Replaces the secrets of an open sandbox. Commands that start from now on get their variables. */
+export async function setSecrets(
+  { driver, env }: OpenSandboxState,
+  secrets: Readonly<Record<string, SecretRule>>,
+  signal: AbortSignal,
+  own: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  check(secrets, secretsSchema, "secrets");
+  assertVariables(secrets, own);
+  assertCapabilities({ secrets }, driver.capabilities, driver.backend);
+  if (driver.setSecrets === undefined) {
+    throw new SandboxError("unsupported", `The ${driver.backend} backend has no setSecrets`);
+  }
+  const changed = await driver.setSecrets(secrets, signal);
+  for (const name of changed.gone) delete (env as Record<string, string>)[name];
+  changeEnv(env, changed.env, own);
+}
+
+/** In place: every handle of the sandbox has the same object. */
+function changeEnv(
+  env: Readonly<Record<string, string>>,
+  changed: Readonly<Record<string, string>>,
+  own: Readonly<Record<string, string>>,
+): void {
+  for (const [name, value] of Object.entries(changed)) {
     if (own[name] === undefined) (env as Record<string, string>)[name] = value;
   }
 }

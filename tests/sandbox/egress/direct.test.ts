@@ -13,6 +13,7 @@ import { describeUnless } from "../../support/describe-unless.js";
 import { type Certificate, createCertificate } from "../../support/egress/certificate.js";
 import { type LowOrigin, startLowOrigin, whyNoLowPorts } from "../../support/egress/low-ports.js";
 import { listen } from "../../support/egress/running-proxy.js";
+import { withoutSecrets } from "../../support/egress/without-secrets.js";
 import { createScratch, type Scratch } from "../../support/scratch.js";
 
 const NAME = "allowed.test";
@@ -283,7 +284,7 @@ except TimeoutError: print(count)
     const guest = await startJailedGuest(jail.spec);
     const said: string[] = [];
     const way = { rules: { allow: [NAME] }, onBlocked: (message: string) => void said.push(message) };
-    const egress = await openEgress(guest.channel, way);
+    const egress = await openEgress(guest.channel, { ...way, ...withoutSecrets() });
     const argv = ["curl", "-sS", "-m", "20", `http://${NAME}/`];
     const start = { argv, cwd: scratch.path, env: { ...jail.baseEnv, ...egress.env }, stdin: "none" } as const;
     const process = await startCommand(guest.channel, start, "");

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { BlockedAnswer, BlockedRequest } from "../../../contracts/types.js";
+import type { BlockedAnswer, BlockedRequest, NetworkRules } from "../../../contracts/types.js";
 import { createLocalSandbox } from "../../../src/sandbox/backends/local.js";
 import { egressInternals } from "../../../src/sandbox/egress/open-egress.js";
 import { Questions } from "../../../src/sandbox/egress/traffic/questions.js";
@@ -27,7 +27,7 @@ interface Asked {
 
 async function openAsked(
   answer: (request: BlockedRequest) => BlockedAnswer | Promise<BlockedAnswer>,
-  more: { keep?: boolean } = {},
+  more: { keep?: boolean; network?: NetworkRules } = {},
 ): Promise<Asked> {
   const questions: BlockedRequest[] = [];
   const onBlocked = (request: BlockedRequest): BlockedAnswer | Promise<BlockedAnswer> => {
@@ -70,6 +70,53 @@ describe("onBlocked", () => {
     expect(await statusOf(forkAgain, where())).toBe("200");
     await fork.teardown();
     expect(questions).toHaveLength(1);
+  });
+
+  test("allow adds the request that the rules of a host exclude, and no other", async () => {
+    const rule = { host: NAME, port: origin.port, methods: ["GET"], paths: ["/v1/*"] };
+    const { sandbox, questions } = await openAsked(() => "allow", { network: { allow: [rule] }, keep: true });
+    const post = async (path: string, of = sandbox): Promise<string> => {
+      const argv = ["curl", "-s", "-m", "20", "-o", "/dev/null", "-w", "%{http_code}", "-d", "x", where(path)];
+      return (await of.exec({ argv })).stdout;
+    };
+    expect([await post("/v1/a?key=1"), await post("/v1/a")]).toEqual(["200", "200"]);
+    const about = { host: NAME, port: origin.port, reason: "request_not_allowed", method: "POST" };
+    expect(questions).toEqual([{ ...about, path: "/v1/a" }]);
+    expect(await post("/v1/b")).toBe("200");
+    expect(questions.length).toBe(2);
+    // No rule stands for this path alone.
+    expect([await post("/v1/*"), await post("/v1/*")]).toEqual(["200", "200"]);
+    expect(questions.length).toBe(4);
+    // What is not clear is no question.
+    expect(await post("/v1/%2e%2e")).toBe("403");
+    expect(questions.length).toBe(4);
+    await sandbox.teardown();
+    const added = ["/v1/a", "/v1/b"].map((path) => ({
+      host: NAME,
+      port: origin.port,
+      methods: ["POST"],
+      paths: [path],
+    }));
+    await using again = await openSandbox({ id: sandbox.id, network: { allow: [rule, ...added] }, keep: false });
+    expect([await post("/v1/a", again), await post("/v1/c", again)]).toEqual(["200", "403"]);
+  });
+
+  test("requests that wait for the same answer pass by the rule that it added", async () => {
+    let answer: (answer: BlockedAnswer) => void = () => undefined;
+    const rule = { host: NAME, port: origin.port, methods: ["POST"] };
+    const { sandbox, questions } = await openAsked(
+      () =>
+        new Promise((resolve) => {
+          answer = resolve;
+        }),
+      { network: { allow: [rule] } },
+    );
+    await using _ = sandbox;
+    const all = [statusOf(sandbox, where("/a")), statusOf(sandbox, where("/a"))];
+    await expect.poll(() => questions.length).toBe(1);
+    answer("allow");
+    expect(await Promise.all(all)).toEqual(["200", "200"]);
+    expect(questions.length).toBe(1);
   });
 
   test.each<[string, () => BlockedAnswer | Promise<BlockedAnswer>]>([
@@ -125,7 +172,12 @@ describe("onBlocked", () => {
       timeout: 60_000,
     });
     const put = (host: string): Promise<BlockedAnswer> =>
-      questions.put({ host, port: 443, reason: "not_allowed" }, () => false);
+      questions.put({
+        request: { host, port: 443, reason: "not_allowed" },
+        entry: host,
+        most: host,
+        isAllowed: () => false,
+      });
     const all = [put(NAME), put(NAME), put(NAME)];
     await expect.poll(() => asked).toEqual([NAME]);
     // Other hosts don't wait for this one.

@@ -15,6 +15,7 @@ import type { Sandbox } from "../../../src/sandbox/types.js";
 import { type Certificate, createCertificate } from "../../support/egress/certificate.js";
 import { type Origin, startOrigin } from "../../support/egress/origin.js";
 import { listen } from "../../support/egress/running-proxy.js";
+import { withoutSecrets } from "../../support/egress/without-secrets.js";
 import { processesWith } from "../../support/processes/host-processes.js";
 import { createScratch, type Scratch } from "../../support/scratch.js";
 
@@ -316,6 +317,7 @@ test("a proxy that is dead lets nothing out", async () => {
     const egress = await openEgress(guest.channel, {
       rules: { allow: [`${NAME}:${origin.port}`] },
       onBlocked: () => undefined,
+      ...withoutSecrets(),
     });
     const fetchOnce = async (): Promise<{ exitCode: number; text: string }> => {
       const argv = ["curl", "-sS", `http://${NAME}:${origin.port}/`];

@@ -1,6 +1,4 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer as createHttpServer, type Server } from "node:http";
-import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { NetworkRules } from "../../../contracts/types.js";
@@ -10,7 +8,7 @@ import { readAuthorities } from "../../../src/sandbox/egress/upstream/read-autho
 import { createLocalSandbox } from "../../../src/sandbox/local.js";
 import { type Certificate, createCertificate } from "../../support/egress/certificate.js";
 import { type GitServer, startGitServer } from "../../support/egress/git-server.js";
-import { listen } from "../../support/egress/running-proxy.js";
+import { startUpstream, type UpstreamServer } from "../../support/egress/upstream-server.js";
 import { createScratch, type Scratch } from "../../support/scratch.js";
 
 const NAME = "api.example.com";
@@ -74,38 +72,18 @@ describe("the upstream proxy", () => {
   });
 });
 
-/** A small proxy for CONNECT that wants a password and knows where the name of the test leads. */
-async function startUpstream(): Promise<{ port: number; asked: string[]; server: Server }> {
-  const asked: string[] = [];
-  const server = createHttpServer((_request, response) => response.writeHead(501).end());
-  server.on("connect", (request, socket: Socket) => {
-    asked.push(`${request.url} ${request.headers["proxy-authorization"] ?? ""}`);
-    socket.on("error", () => undefined);
-    if (request.headers["proxy-authorization"] !== BASIC) {
-      socket.end("HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\n\r\n");
-      return;
-    }
-    const target = connect(Number((request.url ?? "").split(":")[1]), "127.0.0.1", () => {
-      socket.write("HTTP/1.1 200 OK\r\n\r\n");
-      target.pipe(socket).pipe(target);
-    });
-    target.on("error", () => socket.destroy());
-  });
-  return { port: await listen(server), asked, server };
-}
-
 describe("a sandbox behind an upstream proxy", () => {
   let scratch: Scratch;
   let certificate: Certificate;
   let origin: GitServer;
-  let upstream: Awaited<ReturnType<typeof startUpstream>>;
+  let upstream: UpstreamServer;
   let route: Pick<NetworkRules, "upstream" | "ca">;
 
   beforeAll(async () => {
     scratch = createScratch();
     certificate = createCertificate(scratch.path, [NAME]);
     origin = await startGitServer(scratch.path, certificate);
-    upstream = await startUpstream();
+    upstream = await startUpstream(BASIC);
     route = { upstream: `http://127.0.0.1:${upstream.port}`, ca: certificate.path };
     egressInternals.variables = { HTTPS_PROXY: `http://someone:${PASSWORD}@127.0.0.1:${upstream.port}` };
   });
@@ -114,8 +92,7 @@ describe("a sandbox behind an upstream proxy", () => {
   });
   afterAll(() => {
     origin.close();
-    upstream.server.close();
-    upstream.server.closeAllConnections();
+    upstream.close();
     delete egressInternals.variables;
     scratch.remove();
   });

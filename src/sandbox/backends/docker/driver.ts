@@ -6,7 +6,7 @@ import type { RunningContainer } from "./container.js";
 /** Operations that not every container supports. */
 export type DockerOperations = Pick<
   Driver,
-  "snapshot" | "restore" | "fork" | "changes" | "git" | "openNetwork" | "setNetwork"
+  "snapshot" | "restore" | "fork" | "changes" | "git" | "openNetwork" | "setNetwork" | "setSecrets"
 >;
 
 /** What the driver of a container needs. */
@@ -30,6 +30,7 @@ export class DockerDriver extends GuestDriver {
   declare readonly git?: NonNullable<Driver["git"]>;
   declare readonly openNetwork?: (allow: readonly string[]) => Promise<NetworkWindow>;
   declare readonly setNetwork?: NonNullable<Driver["setNetwork"]>;
+  declare readonly setSecrets?: NonNullable<Driver["setSecrets"]>;
 
   constructor(parts: DockerParts) {
     super(parts, parts.container.channel);

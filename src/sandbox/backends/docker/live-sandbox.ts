@@ -7,8 +7,8 @@ import { failpoint } from "../../../machine/failpoint.js";
 import { NO_REPOSITORY } from "../../capabilities.js";
 import {
   type Egress,
+  type LiveSecrets,
   networkOperations,
-  type OpenSecrets,
   openEgressFor,
   superviseEgress,
   type Trust,
@@ -82,16 +82,17 @@ type Named = Pick<SandboxEntry, "id" | "keep" | "name" | "labels">;
 export class LiveSandbox {
   readonly #entry: SandboxEntry;
   readonly #opts: SandboxOptions;
-  readonly #secrets: OpenSecrets | undefined;
+  readonly #secrets: LiveSecrets;
   readonly #ending = new AbortController();
   #kept: KeptPlan;
   #forks = 0;
+  #driver: DockerDriver | undefined;
   #egress: Egress | undefined;
   #trust: Promise<Trust | undefined> | undefined;
   #settled: () => Promise<void> = async () => undefined;
 
   /** `secrets`: those of this opening. */
-  constructor(kept: KeptPlan, opts: SandboxOptions, entry: SandboxEntry, secrets: OpenSecrets | undefined) {
+  constructor(kept: KeptPlan, opts: SandboxOptions, entry: SandboxEntry, secrets: LiveSecrets) {
     this.#kept = kept;
     this.#opts = opts;
     this.#entry = entry;
@@ -137,11 +138,12 @@ export class LiveSandbox {
       id: this.#entry.id,
       workDir: plan.workDir,
       capabilities: capabilitiesWith(base !== undefined),
-      baseEnv: { PATH: DEFAULT_PATH, LANG: "C.UTF-8", ...imageEnv, ...proxied, ...this.#secrets?.env },
+      baseEnv: { PATH: DEFAULT_PATH, LANG: "C.UTF-8", ...imageEnv, ...proxied, ...this.#secrets.env },
       container,
       operations: (self) => this.#operations(self),
       release: () => this.#close(driver),
     });
+    this.#driver = driver;
     return driver;
   }
 
@@ -165,6 +167,20 @@ export class LiveSandbox {
     await this.#entry.savePlan(trusts ? { ...this.#kept, trusts } : this.#kept);
   }
 
+  /** Makes programs that start from now on trust another authority. */
+  async #replaceTrust(container: RunningContainer, trust: Trust): Promise<void> {
+    checkTrust(container.plan, trust);
+    const before = this.#trust;
+    this.#trust = Promise.resolve(trust);
+    try {
+      await this.#savePlan();
+      await installTrust(container, trust, (work) => this.#driver?.frozen(work) ?? work());
+    } catch (error) {
+      this.#trust = before;
+      throw error;
+    }
+  }
+
   /** A list of names is kept by an empty network: what is on it is reached through a proxy. */
   async #openWay(container: RunningContainer): Promise<Readonly<Record<string, string>>> {
     const trust = await this.#trusted();
@@ -172,8 +188,8 @@ export class LiveSandbox {
     this.#egress = await openEgressFor(container.channel, this.#kept.network, {
       ...superviseEgress(this.#entry, this.#opts),
       saveNetwork: (network) => this.#saveNetwork(network),
-      installed: trust && { trust, folder: TRUST_FOLDER },
-      broker: this.#secrets?.broker,
+      trust: { made: trust, folder: TRUST_FOLDER, install: (next) => this.#replaceTrust(container, next) },
+      secrets: this.#secrets,
       prepareNames: () => assertOwnNetwork(container.plan),
     });
     return this.#egress.env;
@@ -214,6 +230,7 @@ export class LiveSandbox {
       fork: (count) => this.#fork(driver, count),
       openNetwork: async (allow) => await this.#way().openNetwork(allow),
       setNetwork: async (network) => await this.#way().setNetwork(network),
+      setSecrets: async (secrets, signal) => await this.#way().setSecrets(secrets, signal),
     };
     if (base === undefined) return files;
     const { changes, git, settled } = createOperations(mirroredTree(base, driver, this.signal), {
@@ -258,7 +275,7 @@ export class LiveSandbox {
         ...(mirror && { base: mirror.base }),
       };
       const resources = [...(mirror?.resources ?? []), image];
-      return withSecrets(this.#opts, entry.signal, (secrets) =>
+      return withSecrets(this.#opts, entry, (secrets) =>
         new LiveSandbox(forked, this.#opts, entry, secrets).create(resources, true),
       );
     };
@@ -268,7 +285,7 @@ export class LiveSandbox {
   async #close({ container }: DockerDriver): Promise<void> {
     this.#ending.abort();
     await this.#settled();
-    this.#secrets?.close();
+    this.#secrets.close();
     if (!this.#entry.keep) return await container.remove();
     await container.stop();
     // If it fails, the next opening does it.

@@ -21,13 +21,18 @@ export function checkTrust({ unsafe }: ContainerPlan, trust: Trust | undefined):
 }
 
 /**
- * Makes programs in a container trust an authority: by files of their own, and by an addition to the container's bundle. Nothing but us runs there yet.
+ * Makes programs in a container trust an authority: by files of their own, and by an addition to the container's bundle. `still` runs work of the engine
+ * while no program runs that could lead it elsewhere. Absent: nothing but us runs there yet.
  */
-export async function installTrust(container: RunningContainer, trust: Trust): Promise<void> {
-  const bundle = await readBundle(container);
+export async function installTrust(
+  container: RunningContainer,
+  trust: Trust,
+  still: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
+): Promise<void> {
+  const bundle = await still(() => readBundle(container));
   const files = new GuestFiles(container.channel, (path) => path).anywhere();
   for (const [name, content] of trust.files(bundle?.text)) await files.write(`${TRUST_FOLDER}/${name}`, content, 0o644);
-  if (bundle !== undefined) await writeBundle(container, bundle, trust.authority.certificate);
+  if (bundle !== undefined) await still(() => writeBundle(container, bundle, trust.authority.certificate));
 }
 
 /** Removes the addition to the bundle of a container, which may have stopped. */

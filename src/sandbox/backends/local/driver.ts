@@ -44,6 +44,7 @@ export class LocalDriver extends GuestDriver {
   declare readonly git?: NonNullable<Driver["git"]>;
   declare readonly openNetwork?: (allow: readonly string[]) => Promise<NetworkWindow>;
   declare readonly setNetwork?: NonNullable<Driver["setNetwork"]>;
+  declare readonly setSecrets?: NonNullable<Driver["setSecrets"]>;
 
   constructor(parts: LocalParts) {
     super(parts, parts.guest.channel);

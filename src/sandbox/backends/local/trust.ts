@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Trust } from "../../egress.js";
 import type { JailBind } from "../../jail.js";
@@ -6,8 +6,8 @@ import type { JailBind } from "../../jail.js";
 /** What makes programs of a sandbox trust the authority of its opening. */
 export interface PlacedTrust {
   bind: JailBind;
-  /** Links in `/etc` that lead to the files, by name. */
-  links: Readonly<Record<string, string>>;
+  /** Links in `/etc` that lead to the files, by name. Absent: there are no files yet. */
+  links?: Readonly<Record<string, string>>;
 }
 
 /** The folder in the sandbox. */
@@ -27,27 +27,36 @@ const MAX_BUNDLE = 8 << 20;
 
 /**
  * Writes what programs need to trust an authority to the directory of a sandbox's record, from where the jail shows it, read-only. The links have the
- * same names for every authority, so that all these sandboxes share one `/etc`. Without an authority, what an opening that crashed left is removed.
+ * same names for every authority, so that all these sandboxes share one `/etc`. Without an authority the directory is empty: the first one may come
+ * while the sandbox is open.
  */
-export function placeTrust(directory: string, trust: Trust | undefined): PlacedTrust | undefined {
+export function placeTrust(directory: string, trust: Trust | undefined): PlacedTrust {
   const source = join(directory, DIRECTORY);
+  const bind = { source, target: TRUST_FOLDER };
   removeTrust(directory);
-  if (trust === undefined) return undefined;
   mkdirSync(source);
   chmodSync(source, 0o755);
-  for (const [name, content] of trust.files(systemBundle())) {
-    writeFileSync(join(source, name), content);
-    chmodSync(join(source, name), 0o644);
-  }
+  if (trust === undefined) return { bind };
+  writeTrust(directory, trust);
   const { authority, bundle, java } = trust.paths(TRUST_FOLDER);
   return {
-    bind: { source, target: TRUST_FOLDER },
+    bind,
     links: {
       ...Object.fromEntries(BUNDLES.map((name) => [name, bundle])),
       [JAVA_STORE]: java,
       [`ssl/certs/${trust.hashedName}`]: authority,
     },
   };
+}
+
+/** Writes the files of an authority, also while programs read those of another. */
+export function writeTrust(directory: string, trust: Trust): void {
+  for (const [name, content] of trust.files(systemBundle())) {
+    const path = join(directory, DIRECTORY, name);
+    writeFileSync(`${path}.new`, content);
+    chmodSync(`${path}.new`, 0o644);
+    renameSync(`${path}.new`, path);
+  }
 }
 
 /** Removes the files. */

@@ -18,6 +18,8 @@ import {
 export interface Authority {
   /** The certificate, PEM. It is valid for the names that it was made for and nothing else. */
   readonly certificate: string;
+  /** Whether it may sign for a host. */
+  isFor(host: string): boolean;
   /** Key and certificate for a host, made on first use and kept. A host that the authority is not for is `internal`. */
   contextFor(host: string): SecureContext;
 }
@@ -46,11 +48,16 @@ export function makeAuthority(names: readonly string[], now: () => number = Date
   const subject = distinguishedName(AUTHORITY_NAME);
   const certificate = signAuthority(key, subject, hosts, now());
   const leaves = new Map<string, Leaf>();
+  const isFor = (asked: string): boolean => {
+    const host = normalize(asked);
+    return host !== undefined && hosts.some((name) => matches(name, host));
+  };
   return {
     certificate,
+    isFor,
     contextFor(asked) {
       const host = normalize(asked);
-      if (host === undefined || !hosts.some((name) => matches(name, host))) {
+      if (host === undefined || !isFor(host)) {
         throw new SandboxError("internal", `The certificate authority is not for ${describe(asked)}`);
       }
       const known = leaves.get(host);

@@ -1,6 +1,8 @@
 import { X509Certificate } from "node:crypto";
 import { posix } from "node:path";
 import { rootCertificates } from "node:tls";
+import { SandboxError } from "../../../../contracts/errors.js";
+import { describe } from "../../../util/schema.js";
 import { hashedName } from "./certificate.js";
 import { writeJavaStore } from "./java-store.js";
 import { type Authority, makeAuthority } from "./make-authority.js";
@@ -29,15 +31,16 @@ export function trustPaths(folder: string): TrustPaths {
 
 /** The files, by name. `system`: the bundle that the sandbox has; where it has none, the authorities that Node trusts take its place. */
 export function trustFiles(
-  certificate: string,
+  certificates: readonly string[],
   system: string | undefined,
   further: readonly string[] = [],
 ): Map<string, Buffer> {
   const base = [...knownAuthorities(system), ...further.flatMap(readCertificate)];
+  const own = certificates.map((certificate) => new X509Certificate(certificate).raw);
   return new Map([
-    [NAMES.authority, Buffer.from([certificate, ...further].join("\n"))],
-    [NAMES.bundle, Buffer.from([...base.map(({ pem }) => pem), certificate].join("\n"))],
-    [NAMES.java, writeJavaStore([...base.map(({ der }) => der), new X509Certificate(certificate).raw])],
+    [NAMES.authority, Buffer.from([...certificates, ...further].join("\n"))],
+    [NAMES.bundle, Buffer.from([...base.map(({ pem }) => pem), ...certificates].join("\n"))],
+    [NAMES.java, writeJavaStore([...base.map(({ der }) => der), ...own])],
   ]);
 }
 
@@ -86,20 +89,38 @@ export function trustEnv({ authority, bundle, java }: TrustPaths): Record<string
 
 /** The authority of an opening, and what a backend needs to make programs in the sandbox trust it. */
 export interface Trust {
+  /** The names that it is for, with `*.` where they stand for all below. */
+  readonly names: readonly string[];
   readonly authority: Authority;
   /** The name under which OpenSSL looks for its certificate in a folder. */
   readonly hashedName: string;
   files(system: string | undefined): ReadonlyMap<string, Uint8Array>;
   paths(folder: string): TrustPaths;
+  /** One for more names. What the programs that run trust by now stays valid: the new names have an authority of their own. */
+  extended(more: readonly string[]): Trust;
 }
 
 /** Makes an authority for these names, for one opening of a sandbox, whose programs trust further ones, too. */
 export function makeTrust(names: readonly string[], further: readonly string[] = []): Trust {
-  const authority = makeAuthority(names);
+  return trustIn(names, [makeAuthority(names)], further);
+}
+
+function trustIn(names: readonly string[], authorities: readonly Authority[], further: readonly string[]): Trust {
+  const certificates = authorities.map(({ certificate }) => certificate);
   return {
-    authority,
+    names,
+    authority: {
+      certificate: certificates.join(""),
+      isFor: (host) => authorities.some((each) => each.isFor(host)),
+      contextFor(host) {
+        const own = authorities.find((each) => each.isFor(host));
+        if (own === undefined) throw new SandboxError("internal", `No certificate authority is for ${describe(host)}`);
+        return own.contextFor(host);
+      },
+    },
     hashedName: hashedName(),
-    files: (system) => trustFiles(authority.certificate, system, further),
+    files: (system) => trustFiles(certificates, system, further),
     paths: trustPaths,
+    extended: (more) => trustIn([...names, ...more], [...authorities, makeAuthority(more)], further),
   };
 }

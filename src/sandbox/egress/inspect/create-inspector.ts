@@ -5,18 +5,20 @@ import type { SecretBroker } from "../secret-broker.js";
 
 /** Decides for which hosts the proxy ends TLS, and what it does with their requests. */
 export function createInspector(opts: {
-  authority: Authority;
+  /** Undefined: there is none, and no host of a secret or with rules for requests either. */
+  authority(): Authority | undefined;
   /** The rules at the time of a request. */
   policy(): EgressPolicy;
   broker?: SecretBroker | undefined;
   /** The authorities that a host's own certificate may come from. Undefined: those of Node. */
   ca?: readonly string[] | undefined;
 }): Inspector {
-  const { authority, policy, broker, ca } = opts;
+  const { policy, broker, ca } = opts;
   return {
     inspectionOf(host, port) {
       const isBrokered = broker?.hosts.some((name) => isNamed(name, host)) ?? false;
-      if (!isBrokered && !policy().isInspected(host, port)) return undefined;
+      const authority = isBrokered || policy().isInspected(host, port) ? opts.authority() : undefined;
+      if (authority === undefined) return undefined;
       return {
         context: authority.contextFor(host),
         ca,

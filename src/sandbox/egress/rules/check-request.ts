@@ -1,9 +1,10 @@
+import type { NetworkRule } from "../../../../contracts/types.js";
 import { hostInUrl } from "../host-name.js";
 import { type BlockReason, blockedHost, Refusal } from "../refusal.js";
 import { entryText } from "./entry-text.js";
-import type { Rule } from "./network-entry.js";
+import { DEFAULT_PORTS, parseEntry, type Rule } from "./network-entry.js";
 import { readPath } from "./request-path.js";
-import { allowsRequest, deniesRequest, looksAtPath } from "./request-rule.js";
+import { allowsRequest, deniesRequest, gitRequest, looksAtPath } from "./request-rule.js";
 
 /** What is known of a request before it is forwarded. */
 export interface RequestFacts {
@@ -11,6 +12,14 @@ export interface RequestFacts {
   /** With its query, as the program sent it. */
   path: string;
   headers?: readonly (readonly [name: string, value: string])[];
+}
+
+/** Where a request goes. */
+interface Place {
+  readonly host: string;
+  readonly port: number;
+  /** Whether only private addresses of the host are reached. */
+  readonly isPrivate: boolean;
 }
 
 /** Headers by which some servers take another method or path than the request line has. */
@@ -57,21 +66,46 @@ export function checkRequest(
   }
   if (allow.some(({ requests }) => requests === undefined || allowsRequest(requests, request))) return;
   const known = allow.map(({ entry }) => entryText(entry)).join(", ");
+  const isPrivate = allow.every((rule) => rule.isPrivate);
   throw refuse(
-    `the rules for ${where} do not allow ${method} ${shown(target)}\nthey allow: ${known}\nto allow it: ${flagFor(method, host, port, target)}`,
+    `the rules for ${where} do not allow ${method} ${shown(target)}\nthey allow: ${known}\nto allow it: ${flagFor({ host, port, isPrivate }, { method, path: target })}`,
     "request_not_allowed",
   );
 }
 
+/** The rule for a request and those like it: by the same method to the same path or, for git, to the same repository. Undefined if none can say that. */
+export function ruleFor(place: Place, { method, path: target }: RequestFacts): NetworkRule | undefined {
+  const path = readPath(target);
+  if (path === undefined) return undefined;
+  const git = gitRequest(method, path);
+  const segments = git?.repository ?? path.segments;
+  const rule: NetworkRule = {
+    ...hostOf(place),
+    port: place.port,
+    ...(git === undefined ? { methods: [method] } : { git: git.service }),
+    paths: [`/${segments.join("/")}`],
+  };
+  // A star would stand for other paths, too.
+  if (segments.some((segment) => segment.includes("*"))) return undefined;
+  try {
+    parseEntry(rule, "network.allow", { verb: "allow", isHostLoopbackKnown: true });
+    return rule;
+  } catch {
+    return undefined;
+  }
+}
+
+function hostOf({ host, isPrivate }: Place): Pick<NetworkRule, "host" | "private"> {
+  return { host, ...(isPrivate && { private: true }) };
+}
+
 /** What to type for a request. Characters that a shell or the flag itself reads are left to a wildcard. */
-function flagFor(method: string, host: string, port: number, target: string): string {
-  const service = /\/info\/refs\?service=git-(upload|receive)-pack$|\/git-(upload|receive)-pack$/.exec(target);
-  const word = service === null ? method : (service[1] ?? service[2]) === "upload" ? "git-fetch" : "git-push";
-  const place = port === 80 || port === 443 ? hostInUrl(host) : `${hostInUrl(host)}:${port}`;
-  const path = target.replace(/\?.*$/s, "");
-  const repository = path.replace(/\/(?:info\/refs|git-(?:upload|receive)-pack)$/, "");
-  const named = service === null ? path : repository;
-  return `--network 'allow=${word} ${place}${/^\/[\w/.~@:+-]*$/.test(named) ? named : "/**"}'`;
+function flagFor(place: Place, request: RequestFacts): string {
+  const found: NetworkRule = ruleFor(place, request) ?? { ...hostOf(place), methods: [request.method] };
+  const { port: _, paths = [], ...rule } = found;
+  const isPlain = paths.length > 0 && paths.every((path) => /^\/[\w/.~@:+-]*$/.test(path));
+  const named = DEFAULT_PORTS.includes(place.port) ? rule : { ...rule, port: place.port };
+  return `--network 'allow=${entryText({ ...named, paths: isPlain ? paths : ["/**"] })}'`;
 }
 
 function shown(target: string): string {

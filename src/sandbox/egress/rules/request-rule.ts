@@ -88,7 +88,7 @@ function isAmong(patterns: readonly PathPattern[] | undefined, segments: readonl
 }
 
 /** What a git client asks for in the smart protocol; undefined for every other request. */
-function gitRequest(method: string, { segments, query }: RequestPath): GitRequest | undefined {
+export function gitRequest(method: string, { segments, query }: RequestPath): GitRequest | undefined {
   const last = segments.at(-1) ?? "";
   if (method === "GET" && last === "refs" && segments.at(-2) === "info") {
     const service = SERVICES[/^service=(git-[a-z-]+)$/.exec(query)?.[1] ?? ""];

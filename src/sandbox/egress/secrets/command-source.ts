@@ -1,18 +1,22 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { delimiter, isAbsolute } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { findProgram, trustedDirectories } from "../../../machine/trusted-programs.js";
 import { repositoryOf } from "../../../util/repository-of.js";
+import { endProcesses } from "./end-processes.js";
 import { type FetchedValue, MAX_VALUE_BYTES, withoutLineEnd } from "./fetched-value.js";
 
 /** Milliseconds. */
 const TIMEOUT = 30_000;
+/** The variable by which everything that a program has started is found. */
+const MARKED = "GLOVEBOX_SECRET_COMMAND";
 /** How long the output of a program that has ended is still read, in milliseconds. */
 const DRAIN = 1_000;
 
 /**
  * Runs a program of this machine that prints the value of a secret. It runs in `/` without a terminal, and comes from no repository. One that fails,
- * or is not done in time, is `unauthenticated`; then everything that it started in its process group is killed.
+ * or is not done in time, is `unauthenticated`; then everything that it started is killed: its process group and, on Linux, what left that.
  */
 export async function fetchFromCommand(
   name: string,
@@ -30,10 +34,11 @@ export async function fetchFromCommand(
   if (program === undefined) throw refuse("is not in PATH");
   if (repositoryOf(program) !== undefined) throw refuse("is in a repository, where others may have put it");
   signal?.throwIfAborted();
-  const env = { ...process.env, PATH: directories.join(delimiter) };
+  const mark = randomUUID();
+  const env = { ...process.env, PATH: directories.join(delimiter), [MARKED]: mark };
   const child = spawn(program, args, { cwd: "/", env, detached: true, stdio: ["ignore", "pipe", "ignore"] });
-  const output = await outputOf(child, timeout, signal).catch((error: unknown) => {
-    killGroup(child.pid);
+  const output = await outputOf(child, timeout, signal).catch(async (error: unknown) => {
+    await endProcesses(child.pid, `${MARKED}=${mark}`);
     signal?.throwIfAborted();
     throw refuse((error as Error).message);
   });
@@ -69,15 +74,6 @@ async function outputOf(child: ChildProcess, timeout: number, signal: AbortSigna
     if (onAbort) signal?.removeEventListener("abort", onAbort);
     child.stdout?.destroy();
     child.unref();
-  }
-}
-
-function killGroup(pid: number | undefined): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, "SIGKILL");
-  } catch {
-    // It is gone already.
   }
 }
 

@@ -39,7 +39,10 @@ export function createBroker(secrets: readonly LiveSecret[], logins: readonly Lo
         ...logins.flatMap((login) => login.masks),
       ];
       const replaced = createRewriting(sent, masks, useSecret);
-      const loggedIn = ownLogins.reduce((changes, login) => login.changesOf(host, port, method, changes), replaced);
+      const loggedIn = ownLogins.reduce(
+        (changes, login) => login.changesOf({ host, port, method }, changes, () => useSecret(login.name)),
+        replaced,
+      );
       return own.reduce(
         (changes, { name, signer }) => signer?.changesOf(method, changes, () => useSecret(name)) ?? changes,
         loggedIn,

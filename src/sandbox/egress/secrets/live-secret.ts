@@ -1,9 +1,17 @@
 import type { SecretRule } from "../../../../contracts/types.js";
 import { registerSecret } from "../../../util/sanitize.js";
+import type { FetchContext } from "../live-secrets.js";
 import { parseSecretHost, type SecretHost } from "../secret-rules.js";
 import { fetchAwsKeys, keysOf } from "./aws-secret.js";
 import { fetchFromCommand } from "./command-source.js";
-import { createAwsSigner, fetchGoogleToken, fetchOauthToken, makePlaceholderKeys } from "./credentials.js";
+import {
+  createAwsSigner,
+  fetchGoogleToken,
+  fetchOauthToken,
+  makePlaceholderKeys,
+  type TokenRoute,
+  tokenRoute,
+} from "./credentials.js";
 import { fetchFromEnv } from "./env-source.js";
 import { checkValue, type FetchedValue } from "./fetched-value.js";
 import { fetchFromFile } from "./file-source.js";
@@ -13,13 +21,6 @@ import { makePlaceholder } from "./placeholder.js";
 const AHEAD = 60_000;
 /** Values that were used before and are still masked. */
 const MOST_KEPT = 16;
-
-/** What is needed to fetch values. */
-export interface FetchContext {
-  /** Host paths that the sandbox sees. */
-  readonly visible: readonly string[];
-  readonly signal?: AbortSignal | undefined;
-}
 
 /** One secret of an open sandbox: its placeholder, and its value in the memory of this process only. */
 export class LiveSecret {
@@ -36,12 +37,12 @@ export class LiveSecret {
   /** The user name of git's Basic form. */
   readonly gitUser: string | undefined;
   readonly #rule: SecretRule;
-  readonly #visible: readonly string[];
+  readonly #context: FetchContext;
   readonly #values = new Map<string, () => void>();
   #current: (FetchedValue & { renewAt: number }) | undefined;
   #fetching: Promise<string> | undefined;
 
-  constructor(name: string, rule: SecretRule, visible: readonly string[]) {
+  constructor(name: string, rule: SecretRule, context: FetchContext) {
     this.name = name;
     const keys = rule.sign === "aws" ? makePlaceholderKeys() : undefined;
     this.placeholder = keys?.accessKeyId ?? makePlaceholder(rule.prefix);
@@ -56,7 +57,7 @@ export class LiveSecret {
     this.header = rule.header?.toLowerCase();
     this.gitUser = rule.git;
     this.#rule = rule;
-    this.#visible = visible;
+    this.#context = context;
   }
 
   /** The values that it has had, the newest last. Answers must contain none of them. */
@@ -98,18 +99,20 @@ export class LiveSecret {
 
   async #fetchFrom(signal: AbortSignal | undefined): Promise<FetchedValue> {
     const { from = { env: this.name }, sign } = this.#rule;
-    const read = async (path: string): Promise<string> => (await fetchFromFile(this.name, path, this.#visible)).value;
+    const { visible } = this.#context;
+    const read = async (path: string): Promise<string> => (await fetchFromFile(this.name, path, visible)).value;
+    const route = (): TokenRoute => tokenRoute(this.#context.network());
     if ("google" in from) {
       const { file, scopes = [] } = from.google;
-      return await fetchGoogleToken(this.name, await read(file), scopes);
+      return await fetchGoogleToken(this.name, await read(file), scopes, route());
     }
     if ("oauth" in from) {
       const { store: path, ...client } = from.oauth;
-      return await fetchOauthToken(this.name, client, { path, read: () => read(path) });
+      return await fetchOauthToken(this.name, client, { path, read: () => read(path) }, route());
     }
     if (sign === "aws") return await fetchAwsKeys(this.name, from, read, signal);
     if ("env" in from) return fetchFromEnv(this.name, from.env);
-    if ("file" in from) return await fetchFromFile(this.name, from.file, this.#visible);
+    if ("file" in from) return await fetchFromFile(this.name, from.file, visible);
     return await fetchFromCommand(this.name, from, signal);
   }
 

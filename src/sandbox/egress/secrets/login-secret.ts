@@ -8,12 +8,14 @@ import { makePlaceholder } from "./placeholder.js";
 
 /** The logins that programs in a sandbox make by themselves: their tokens stay in the memory of this process. */
 export class LoginSecret {
+  readonly name: string;
   readonly hosts: readonly SecretHost[];
   readonly #api: readonly SecretHost[];
   readonly #endpoints: readonly { host: SecretHost; path: string }[];
   readonly #vault: TokenVault;
 
   constructor(name: string, rule: SecretRule, tokenUrls: readonly string[]) {
+    this.name = name;
     this.#api = rule.hosts.flatMap((entry) => parseSecretHost(entry) ?? []);
     this.#endpoints = tokenUrls.map((text) => {
       const { hostname, port, pathname } = checkTokenUrl(name, text);
@@ -31,18 +33,25 @@ export class LoginSecret {
     return this.#vault.tokens.flatMap(([token, placeholder]) => maskedForms([token], placeholder));
   }
 
-  /** What changes in a request, on top of what changes anyway. */
-  changesOf(host: string, port: number, method: string, otherwise: Rewriting): Rewriting {
+  /** What changes in a request, on top of what changes anyway. `onUsed` is called when a token is put into it, or its answer may have some. */
+  changesOf(
+    { host, port, method }: { host: string; port: number; method: string },
+    otherwise: Rewriting,
+    onUsed: () => void,
+  ): Rewriting {
     const vault = this.#vault;
     const paths = this.#endpoints.filter((each) => isFor(each.host, host, port)).map(({ path }) => path);
     const isApi = this.#api.some((entry) => isFor(entry, host, port));
-    const usual = isApi ? withTokens(vault, otherwise, replaceInHeader) : otherwise;
+    const usual = isApi ? withTokens(vault, otherwise, { replaceInHeader, onUsed }) : otherwise;
     if (paths.length === 0 || method !== "POST") return usual;
     let chosen = usual;
     return {
       async ofRequest(request, body) {
         const [path = ""] = request.path.split("?", 1);
-        if (paths.includes(path)) chosen = exchangingTokens(vault, usual);
+        if (paths.includes(path)) {
+          chosen = exchangingTokens(vault, usual);
+          onUsed();
+        }
         return await chosen.ofRequest(request, body);
       },
       ofHeaders: (headers) => chosen.ofHeaders(headers),

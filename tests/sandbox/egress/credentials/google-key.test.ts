@@ -10,6 +10,7 @@ const pem = (key: typeof privateKey): string => key.export({ type: "pkcs8", form
 const ACCOUNT = "agent@project.iam.gserviceaccount.com";
 const SCOPE = "https://www.googleapis.com/auth/devstorage.read_only";
 
+const DIRECT = { upstreamFor: () => undefined, ca: undefined };
 let scratch: Scratch;
 let server: TokenServer;
 
@@ -50,7 +51,7 @@ function keyFile(changes: object = {}): string {
 
 test("a service key becomes a short token, and only what it signed leaves this machine", async () => {
   const before = Date.now();
-  const { value, expiresAt } = await fetchGoogleToken("GOOGLE", keyFile(), [SCOPE]);
+  const { value, expiresAt } = await fetchGoogleToken("GOOGLE", keyFile(), [SCOPE], DIRECT);
   expect(value).toBe("ya29.short-token");
   expect(expiresAt).toBeGreaterThanOrEqual(before + 3599_000);
   const sent = server.forms.at(-1);
@@ -61,7 +62,7 @@ test("a service key becomes a short token, and only what it signed leaves this m
 test("a login of a person becomes a short token, too", async () => {
   const file = { type: "authorized_user", client_id: "id-id-id-id", client_secret: "secret-secret" };
   const text = JSON.stringify({ ...file, refresh_token: server.login(), token_uri: server.url });
-  const { value } = await fetchGoogleToken("GOOGLE", text, []);
+  const { value } = await fetchGoogleToken("GOOGLE", text, [], DIRECT);
   expect(server.isValid(value)).toBe(true);
 });
 
@@ -79,7 +80,7 @@ test.each([
   ],
   ["a person without a token", () => keyFile({ type: "authorized_user" }), "no client_id or client_secret"],
 ])("a malformed key is refused by the name of its secret: %s", async (_, make, why) => {
-  const asked = fetchGoogleToken("MY_GOOGLE", make(), [SCOPE]);
+  const asked = fetchGoogleToken("MY_GOOGLE", make(), [SCOPE], DIRECT);
   await expect(asked).rejects.toMatchObject({ code: "unauthenticated", message: expect.stringContaining(why) });
   await expect(asked).rejects.toThrow("MY_GOOGLE");
   await expect(asked).rejects.not.toThrow(/PRIVATE|free text/);
@@ -88,7 +89,7 @@ test.each([
 test.each(["http://localhost/token", "https://me:pass@localhost/token", "https://localhost/#a", "token", ""])(
   "a token endpoint that is not plain https is refused: %s",
   async (token_uri) => {
-    const asked = fetchGoogleToken("GOOGLE", keyFile({ token_uri }), [SCOPE]);
+    const asked = fetchGoogleToken("GOOGLE", keyFile({ token_uri }), [SCOPE], DIRECT);
     await expect(asked).rejects.toMatchObject({ code: "invalid_argument" });
     await expect(asked).rejects.not.toThrow("pass");
   },
@@ -105,7 +106,7 @@ test.each([
   ["expired", "has expired"],
 ])("an endpoint that issues none is unavailable, and its answer is not shown: %s", async (path, why) => {
   const before = server.forms.length;
-  const asked = fetchGoogleToken("GOOGLE", keyFile({ token_uri: server.url.replace("token", path) }), [SCOPE]);
+  const asked = fetchGoogleToken("GOOGLE", keyFile({ token_uri: server.url.replace("token", path) }), [SCOPE], DIRECT);
   await expect(asked).rejects.toMatchObject({ code: "unavailable", message: expect.stringContaining(why) });
   await expect(asked).rejects.not.toThrow("leaked");
   expect(server.forms.length).toBe(before + 1);
@@ -116,7 +117,7 @@ test("an endpoint whose certificate nobody knows gets nothing", async () => {
   delete tokenInternals.ca;
   const before = server.forms.length;
   try {
-    await expect(fetchGoogleToken("GOOGLE", keyFile(), [SCOPE])).rejects.toThrow("DEPTH_ZERO_SELF_SIGNED_CERT");
+    await expect(fetchGoogleToken("GOOGLE", keyFile(), [SCOPE], DIRECT)).rejects.toThrow("DEPTH_ZERO_SELF_SIGNED_CERT");
   } finally {
     if (ca !== undefined) tokenInternals.ca = ca;
   }

@@ -6,6 +6,7 @@ import { startTokenServer, type TokenServer } from "../../../support/egress/toke
 import { compileSources, startChild } from "../../../support/run/compiled.js";
 import { createScratch, type Scratch } from "../../../support/scratch.js";
 
+const DIRECT = { upstreamFor: () => undefined, ca: undefined };
 let scratch: Scratch;
 let server: TokenServer;
 let compiled: ReturnType<typeof compileSources>;
@@ -35,7 +36,7 @@ function store(content: object = { refresh_token: server.login(), note: "kept" }
 
 async function fetch(path: string, tokenUrl = server.url): Promise<{ value: string; expiresAt?: number }> {
   const read = async (): Promise<string> => readFileSync(path, "utf8");
-  return await fetchOauthToken("LOGIN", { tokenUrl, clientId: "me" }, { path, read });
+  return await fetchOauthToken("LOGIN", { tokenUrl, clientId: "me" }, { path, read }, DIRECT);
 }
 
 test("a token is refreshed once, and used until it expires", async () => {

@@ -15,7 +15,7 @@ afterEach(() => {
 async function open(rules: Record<string, SecretRule>, value = VALUE): Promise<OpenSecrets> {
   process.env["TEST_KEY"] = value;
   process.env["TEST_MORE"] = `${value}-more`;
-  const secrets = await openSecrets(rules, { visible: [] });
+  const secrets = await openSecrets(rules, { visible: [], network: () => "none" });
   opened.push(secrets);
   return secrets;
 }

@@ -65,6 +65,31 @@ describeUnless(whyNoDocker(DEBIAN), "a secret in Docker", { timeout: SET_UP_LIMI
     await deleteSnapshot(snapshot);
   });
 
+  test("is added to an open sandbox, by a program that reads the system's bundle, too, and removed with it", async () => {
+    const { secrets, ...without } = options();
+    await using sandbox = await createDockerSandbox(without);
+    await using running = await sandbox.spawn({ argv: ["sleep", "1000"] });
+    // The image of the tests has none.
+    const bundle = "/etc/ssl/certs/ca-certificates.crt";
+    expect((await sandbox.shell(`mkdir -p /etc/ssl/certs && touch ${bundle}`)).exitCode).toBe(0);
+    await sandbox.setSecrets(secrets ?? {});
+    expect((await ask(sandbox)).got).toBe(`Bearer ${VALUE}`);
+    const unset = "unset GIT_SSL_CAINFO SSL_CERT_FILE CURL_CA_BUNDLE";
+    const before = server.asked.length;
+    await sandbox.shell(`${unset}; git ls-remote https://${API}:${server.port}/repository.git`);
+    expect(server.asked.length).toBeGreaterThan(before);
+    expect((await sandbox.processes()).length).toBe(1);
+    const snapshot = await sandbox.snapshot();
+    await using plain = await createDockerSandbox({ snapshot });
+    expect((await plain.shell(`grep -c . ${bundle}`)).stdout).toBe("0\n");
+    await deleteSnapshot(snapshot);
+    await using fork = await sandbox.fork();
+    expect((await ask(fork)).got).toBe(`Bearer ${VALUE}`);
+    await sandbox.setSecrets({});
+    expect((await sandbox.shell("printenv TEST_KEY")).stdout).toBe("");
+    await running.kill();
+  });
+
   test("is fetched again when a kept sandbox is reopened", async () => {
     const first = await createDockerSandbox({ keep: true, ...options() });
     await first.teardown();

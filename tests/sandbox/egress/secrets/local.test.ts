@@ -1,4 +1,6 @@
 import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SandboxEvent } from "../../../../contracts/types.js";
 import { createLocalSandbox } from "../../../../src/sandbox/backends/local.js";
@@ -171,6 +173,20 @@ describe("the value stays out", () => {
     );
     expect(server.asked.length).toBe(before);
     expect(stdout).not.toMatch(/v{10}/);
+  });
+
+  test("of a program that accepts the host's own certificate only: it is blocked, with a warning", async () => {
+    await sandbox.writeFile("own.pem", readFileSync(join(scratch.path, "cert.pem")));
+    const before = server.asked.length;
+    const { exitCode } = await sandbox.shell(
+      `curl -sS --cacert own.pem --capath /none -H "X-Api-Key: $TEST_API_KEY" ${url()}`,
+    );
+    expect(exitCode).toBe(60);
+    expect(server.asked.length).toBe(before);
+    const warnings = (): string[] => events.filter(({ type }) => type === "warning").map(({ message }) => message);
+    await expect
+      .poll(warnings)
+      .toContainEqual(expect.stringContaining("does not accept the sandbox's own certificate"));
   });
 
   test("of answers that repeat it byte by byte", async () => {

@@ -17,6 +17,7 @@ afterAll(() => {
 });
 
 const network = { allow: ["a.test"] };
+const login = (url: string): object => ({ hosts: ["a.test"], login: { tokenUrls: [url] } });
 
 /** Every one is refused before anything is made. */
 async function refused(opts: object, backend = "local"): Promise<unknown> {
@@ -58,6 +59,15 @@ describe("a secret is refused", () => {
     ["from no program", { hosts: ["a.test"], from: { command: [] } }, "a program and its arguments"],
     ["from a relative program", { hosts: ["a.test"], from: { command: ["./get"] } }, "absolute path"],
     ["from a bad variable", { hosts: ["a.test"], from: { env: "A-B" } }, "the name of a variable"],
+    ["with a login at an address", login("https://93.184.216.34/token"), "with the name of a host"],
+    ["with a login at a name without a dot", login("https://localhost/token"), "with the name of a host"],
+    ["with a login at every host", login("https://*.a.test/token"), "with the name of a host"],
+    ["with a login without TLS", login("http://a.test/token"), "an https:// address"],
+    [
+      "with a login and a header",
+      { ...login("https://a.test/token"), header: "x-key" },
+      "does not go together with login",
+    ],
     ["with an unknown field", { hosts: ["a.test"], value: "x" }, "value"],
   ])("%s", async (_, rule, message) => {
     expect(await refused({ secrets: { TEST_KEY: rule } })).toMatchObject({
@@ -95,11 +105,29 @@ describe("a secret is refused", () => {
     });
   });
 
+  test("whose token endpoint the network does not have", async () => {
+    expect(await refused({ secrets: { LOGIN: login("https://auth.test:8443/token") } })).toMatchObject({
+      code: "invalid_argument",
+      message: "Secret LOGIN is for auth.test:8443, which network.allow does not have",
+    });
+  });
+
   test("that has no value", async () => {
     expect(await refused({ secrets: { TEST_MISSING: { hosts: ["a.test"] } } })).toMatchObject({
       code: "unauthenticated",
       message: "Secret TEST_MISSING has no value: its variable is not set",
       hint: expect.stringContaining("export TEST_MISSING="),
+    });
+  });
+
+  test.each([
+    ["fails", { command: ["false"] }, "exited with 1"],
+    ["hangs", { command: ["sleep", "1000"], timeout: 200 }, "was not done after 200 ms"],
+    ["is not there", { command: ["no-such-program"] }, "is not in PATH"],
+  ])("whose program %s", async (_, from, message) => {
+    expect(await refused({ secrets: { TEST_KEY: { hosts: ["a.test"], from } } })).toMatchObject({
+      code: "unauthenticated",
+      message: expect.stringContaining(message),
     });
   });
 

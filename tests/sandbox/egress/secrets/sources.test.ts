@@ -21,7 +21,14 @@ afterEach(() => {
 
 async function open(from: SecretRule["from"], opts: { visible?: string[]; signal?: AbortSignal } = {}) {
   const rule = { hosts: ["a.test"], ...(from && { from }) };
-  const secrets = await openSecrets({ KEY: rule }, { visible: opts.visible ?? [], signal: opts.signal });
+  const secrets = await openSecrets(
+    { KEY: rule },
+    {
+      visible: opts.visible ?? [],
+      network: () => "none",
+      signal: opts.signal,
+    },
+  );
   opened.push(secrets);
   return secrets;
 }
@@ -145,13 +152,15 @@ describe("a program", () => {
 
   test("that hangs is killed with what it started", async () => {
     const pids = join(scratch.path, "pids");
-    const command = [program("hangs", `sleep 1000 & echo $$ $! > ${pids}; wait`)];
+    // The second child leaves the session, and with it the process group.
+    const daemon = `setsid sh -c 'echo $$ >> ${pids}; exec sleep 1000' &`;
+    const command = [program("hangs", `sleep 1000 & echo $$ $! > ${pids}; ${daemon} wait`)];
     await expect(open({ command, timeout: 2_000 })).rejects.toMatchObject({
       code: "unauthenticated",
       message: expect.stringContaining("was not done after 2000 ms"),
     });
-    const started = readFileSync(pids, "utf8").trim().split(" ").map(Number);
-    expect(started.length).toBe(2);
+    const started = readFileSync(pids, "utf8").trim().split(/\s+/).map(Number);
+    expect(started.length).toBe(3);
     for (const pid of started) await expect.poll(() => isAlive(pid)).toBe(false);
   });
 

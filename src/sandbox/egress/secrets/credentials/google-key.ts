@@ -1,6 +1,7 @@
 import { createPrivateKey, type KeyObject, sign } from "node:crypto";
 import { SandboxError } from "../../../../../contracts/errors.js";
 import { checkTokenUrl, isToken, requestToken } from "./token-endpoint.js";
+import type { TokenRoute } from "./token-route.js";
 
 const GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const HOUR = 3600;
@@ -14,10 +15,11 @@ export async function fetchGoogleToken(
   name: string,
   key: string,
   scopes: readonly string[],
+  route: TokenRoute,
 ): Promise<{ value: string; expiresAt: number }> {
   const found = parseKey(name, key);
   const { url, form } = found.type === "authorized_user" ? ofUser(name, found) : ofService(name, found, scopes);
-  const { accessToken, expiresAt = Date.now() + HOUR * 1000 } = await requestToken(name, url, form);
+  const { accessToken, expiresAt = Date.now() + HOUR * 1000 } = await requestToken(name, url, form, route);
   return { value: accessToken, expiresAt };
 }
 

@@ -9,18 +9,22 @@ const MOST_ANSWERED = 1 << 20;
 const FORM = /^application\/x-www-form-urlencoded\b/i;
 const JSON_TYPE = /^[^;]*[/+]json\s*(?:;|$)/i;
 
-/** What changes in a request to a host of a login: placeholders in its headers become tokens. */
+/** What changes in a request to a host of a login: placeholders in its headers become tokens. `onUsed` is called when one does. */
 export function withTokens(
   vault: TokenVault,
   otherwise: Rewriting,
-  replaceInHeader: (value: string, replace: (text: string) => string) => string,
+  opts: { replaceInHeader(value: string, replace: (text: string) => string): string; onUsed(): void },
 ): Rewriting {
   return {
     ...otherwise,
     async ofRequest(request, body) {
       const changed = await otherwise.ofRequest(request, body);
-      const reveal = ([name, value]: Header): Header =>
-        name.toLowerCase() === "host" ? [name, value] : [name, replaceInHeader(value, (text) => vault.reveal(text))];
+      const reveal = ([name, value]: Header): Header => {
+        if (name.toLowerCase() === "host") return [name, value];
+        const revealed = opts.replaceInHeader(value, (text) => vault.reveal(text));
+        if (revealed !== value) opts.onUsed();
+        return [name, revealed];
+      };
       return { ...changed, headers: changed.headers.map(reveal) };
     },
   };

@@ -3,6 +3,7 @@ import { SandboxError } from "../../../../../contracts/errors.js";
 import { writeFileAtomic } from "../../../../machine/atomic-file.js";
 import { withLockAt } from "../../../../machine/lock.js";
 import { checkTokenUrl, isToken, requestToken } from "./token-endpoint.js";
+import type { TokenRoute } from "./token-route.js";
 
 /** Who asks for tokens, and where. */
 export interface OauthClient {
@@ -37,6 +38,7 @@ export async function fetchOauthToken(
   name: string,
   client: OauthClient,
   store: OauthStore,
+  route: TokenRoute,
 ): Promise<{ value: string; expiresAt?: number }> {
   const url = checkTokenUrl(name, client.tokenUrl);
   const fresh = tokenOf(parseLogin(name, await store.read()));
@@ -44,23 +46,24 @@ export async function fetchOauthToken(
   const path = realpathSync(store.path);
   return await withLockAt(path, async () => {
     const login = parseLogin(name, await store.read());
-    return tokenOf(login) ?? (await refresh(name, { client, url, path, login }));
+    return tokenOf(login) ?? (await refresh(name, { client, url, path, login, route }));
   });
 }
 
 async function refresh(
   name: string,
-  { client, url, path, login }: { client: OauthClient; url: URL; path: string; login: Login },
+  { client, url, path, login, route }: { client: OauthClient; url: URL; path: string; login: Login; route: TokenRoute },
 ): Promise<{ value: string; expiresAt?: number }> {
   const { clientId, scope } = client;
   const { client_secret } = login;
-  const issued = await requestToken(name, url, {
+  const form = {
     grant_type: "refresh_token",
     refresh_token: login.refresh_token,
     ...(clientId && { client_id: clientId }),
     ...(typeof client_secret === "string" && { client_secret }),
     ...(scope && { scope }),
-  });
+  };
+  const issued = await requestToken(name, url, form, route);
   const { accessToken, expiresAt, refreshToken = login.refresh_token } = issued;
   const { access_token: _token, expires_at: _time, ...rest } = login;
   const time = expiresAt === undefined ? {} : { expires_at: new Date(expiresAt).toISOString() };

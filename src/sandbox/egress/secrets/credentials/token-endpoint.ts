@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
 import { SandboxError } from "../../../../../contracts/errors.js";
+import { connectUpstream, type TokenRoute } from "./token-route.js";
 
 /** A token with the time at which it expires. */
 export interface IssuedToken {
@@ -34,12 +35,13 @@ export async function requestToken(
   name: string,
   url: URL,
   form: Readonly<Record<string, string>>,
+  route: TokenRoute,
 ): Promise<IssuedToken> {
   const fail = (why: string, isRefused = false): SandboxError =>
     new SandboxError(isRefused ? "unauthenticated" : "unavailable", `Secret ${name} has no value: ${url.host} ${why}`, {
       retryable: !isRefused,
     });
-  const { status, body } = await post(url, new URLSearchParams(form).toString(), fail);
+  const { status, body } = await post(url, new URLSearchParams(form).toString(), route, fail);
   const answer = parse(body);
   const isRefusal = status >= 400 && status < 500 && status !== 408 && status !== 429;
   if (isRefusal) throw fail(`refused to issue a token: ${status}${errorOf(answer)}`, true);
@@ -85,15 +87,21 @@ function errorOf({ error }: Readonly<Record<string, unknown>>): string {
 async function post(
   url: URL,
   body: string,
+  route: TokenRoute,
   fail: (why: string) => SandboxError,
 ): Promise<{ status: number; body: string }> {
-  const { ca, timeout = TIMEOUT } = tokenInternals;
+  const { timeout = TIMEOUT } = tokenInternals;
+  const ca = route.ca ?? (tokenInternals.ca === undefined ? undefined : [tokenInternals.ca]);
+  const socket = await connectUpstream(url, route, ca, timeout).catch((error: Error) => {
+    throw fail(`can't be reached: ${error.message}`);
+  });
   const headers = {
     "Content-Type": "application/x-www-form-urlencoded",
     "Content-Length": Buffer.byteLength(body),
     Accept: "application/json",
   };
-  const outgoing = request(url, { method: "POST", headers, agent: false, ...(ca && { ca }) });
+  const way = socket === undefined ? { agent: false, ...(ca && { ca: [...ca] }) } : { createConnection: () => socket };
+  const outgoing = request(url, { method: "POST", headers, ...way });
   const answered = new Promise<{ status: number; body: string }>((resolve, reject) => {
     outgoing.once("error", (error: NodeJS.ErrnoException) =>
       reject(fail(`can't be reached (${error.code ?? "connection lost"})`)),
