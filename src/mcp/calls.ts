@@ -7,7 +7,7 @@ import type { OwnedSandboxes } from "./sandboxes.js";
 import type { Tool, ToolAnswer, ToolCall, ToolHints, ToolQuestion } from "./tool.js";
 
 /** The field of an answer's `_meta` that has the answer for programs. */
-export const RESULT_META = "glovebox/result";
+const RESULT_META = "glovebox/result";
 
 /** A tool as clients see it. */
 export interface ListedTool {

@@ -239,7 +239,7 @@ describe("groups of tools", () => {
         expect(git(remote, "show", "work:new.txt")).toBe("new");
       },
       { ...options, capabilities: { elicitation: { form: {} } } },
-    ).finally(() => origin.close());
+    ).finally(() => void origin.close());
   });
 
   it("git has no push unless it is allowed", async () => {
