@@ -1,8 +1,9 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { rolldown } from "rolldown";
 import { dts } from "rolldown-plugin-dts";
+import { licencesOf } from "./third-party.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const { name, exports, dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -23,8 +24,10 @@ export async function bundle(from, to, entries, groupsOf = () => []) {
     sourcemapExcludeSources: true,
     comments: { jsdoc: false },
   };
-  const groups = groupsOf((await build.generate(output)).output.filter(({ type }) => type === "chunk"));
-  await build.write({ ...output, codeSplitting: { groups } });
+  const chunks = (await build.generate(output)).output.filter(({ type }) => type === "chunk");
+  await build.write({ ...output, codeSplitting: { groups: groupsOf(chunks) } });
+  const licences = licencesOf(chunks.flatMap(({ moduleIds }) => moduleIds));
+  if (licences !== "") writeFileSync(join(to, "third-party-licences.txt"), licences);
 }
 
 /** The modules of `src` that package.json exports with types. */

@@ -6,6 +6,7 @@ const VERBS: Readonly<Record<string, () => Promise<VerbModule>>> = {
   shell: () => import("./verbs/shell.js"),
   ls: () => import("./verbs/ls.js"),
   net: () => import("./verbs/net.js"),
+  mcp: () => import("./verbs/mcp.js"),
   rm: () => import("./verbs/rm.js"),
   snapshot: () => import("./verbs/snapshot.js"),
   snapshots: () => import("./verbs/snapshots.js"),

@@ -20,6 +20,8 @@ export interface Redactor<T = string> {
   write(chunk: T): T;
   /** Returns the rest. */
   end(): T;
+  /** How much of what was written is held back, because it may be the start of a secret. */
+  readonly held: number;
 }
 
 /** A text to find, and what takes its place. */
@@ -133,6 +135,9 @@ function redactorOf<T extends Searchable<T>>(
       return release(firstUncertain(kind, pending, patterns, patterns[0]?.text.length ?? 1));
     },
     end: () => release(pending.length),
+    get held() {
+      return pending.length;
+    },
   };
 }
 

@@ -38,6 +38,7 @@ export const NAMES_BACKENDS: Readonly<Record<string, string>> = {
   "src/index.ts": "exports what the specs call createLocalSandbox and createDockerSandbox",
   "src/tasks/manager-registry.ts": "the registry of container engines",
   "src/tasks/check-setup.ts": "host names that an engine gives to itself",
+  "src/mcp/install/client-files.ts": "opencode calls a server that it starts itself local",
   "src/harness/types/run-types.ts": "spec 4 names the option daytona of a run",
   "src/harness/backend-facts.ts": "spec 4 names the option daytona of a run",
   "src/harness/run/resume-run.ts": "spec 4 names the option daytona of a run",

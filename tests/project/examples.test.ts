@@ -22,6 +22,7 @@ const LAST_LINES: Readonly<Record<string, RegExp>> = {
   "daytona-branch": /^(?:not run: set DAYTONA_API_KEY|pushed glovebox-)/,
   demo: /^Everything went as it must\.$/,
   "dev-server": /^served, changed, stopped$/,
+  "mcp-server": /^served, refused, closed$/,
   "network-rules": /^to allow it: --network 'allow=DELETE api\.example\.com\/v1\/models\/1'$/,
   hello: /^1 cat: \/etc\/shadow: /,
   "own-backend": /^folder: \d{3} passed, 0 failed, \d+ skipped$/,

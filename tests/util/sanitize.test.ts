@@ -132,8 +132,11 @@ describe("redact", () => {
   test("a text without secrets flows through at once", () => {
     const redactor = createRedactor({ secrets: ["topsecret"] });
     expect(redactor.write("a line\n")).toBe("a line\n");
+    expect(redactor.held).toBe(0);
     expect(redactor.write("ends in top")).toBe("ends in ");
+    expect(redactor.held).toBe(3);
     expect(redactor.write("most")).toBe("topmos");
+    expect(redactor.held).toBe(1);
     expect(redactor.write("opsecret")).toBe("[REDACTED]");
     expect(redactor.end()).toBe("");
   });

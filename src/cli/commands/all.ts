@@ -2,6 +2,7 @@ import { BLUEPRINT_COMMANDS } from "./blueprint-commands.js";
 import type { CliCommand } from "./command.js";
 import { BACKEND_FLAG, type Flag, HELP_FLAG, JSON_FLAG, LABEL_FLAG, NAME_FLAG, SANDBOX_FLAGS } from "./flags.js";
 import { KEPT_COMMANDS } from "./kept-commands.js";
+import { MCP_COMMAND } from "./mcp-command.js";
 import { NET_COMMAND } from "./net-command.js";
 import { RUN_COMMANDS } from "./run-commands.js";
 import { TASK_COMMAND } from "./task-command.js";
@@ -100,6 +101,7 @@ export const COMMANDS: readonly CliCommand[] = [
     ],
   },
   NET_COMMAND,
+  MCP_COMMAND,
   {
     name: "rm",
     summary: "remove kept sandboxes",

@@ -1,0 +1,10 @@
+import type { AnswerStyle } from "./answer.js";
+import type { CheckedOptions } from "./options.js";
+import type { OwnedSandboxes } from "./sandboxes.js";
+
+/** What tools are made of. */
+export interface ToolParts {
+  readonly options: CheckedOptions;
+  readonly style: AnswerStyle;
+  readonly sandboxes: OwnedSandboxes;
+}

@@ -1,0 +1,166 @@
+import { request } from "node:http";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { RateLimit } from "../../src/mcp/http/rate-limit.js";
+import { createMcpServer, type HttpServer, type McpServer, serveHttp } from "../../src/mcp.js";
+import { listSandboxes } from "../../src/sandbox.js";
+import { connectBy, ERAS, fieldsOf, type TestClient } from "../support/mcp/client.js";
+import { createScratch, type Scratch } from "../support/scratch.js";
+
+const [OURS, OTHERS] = ["the-token-of-the-first-client", "the-token-of-another-client"];
+let scratch: Scratch;
+let mcp: McpServer;
+let http: HttpServer;
+
+beforeAll(async () => {
+  scratch = createScratch();
+  mcp = await createMcpServer({ multi: true });
+  http = await serveHttp(mcp, {
+    tokens: [OURS, OTHERS],
+    allowHosts: ["box.example"],
+    allowOrigins: ["https://page.example"],
+  });
+});
+afterAll(async () => {
+  await http.close();
+  await mcp.close();
+  scratch.remove();
+});
+
+async function connect(token: string, era: Parameters<typeof connectBy>[1] = {}): Promise<TestClient> {
+  const headers = { authorization: `Bearer ${token}` };
+  return await connectBy(new StreamableHTTPClientTransport(new URL(http.url), { requestInit: { headers } }), era);
+}
+
+/** Sends a request as it is, and gives its status and its body. */
+async function send(
+  headers: Record<string, string>,
+  body: string = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" }),
+  { method = "POST", path = "/mcp" }: { method?: string; path?: string } = {},
+): Promise<{ status: number | undefined; text: string; headers: NodeJS.Dict<string | string[]> }> {
+  const { port } = new URL(http.url);
+  const usual = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+  return await new Promise((resolve, reject) => {
+    const sent = request({ host: "127.0.0.1", port, path, method, headers: { ...usual, ...headers } }, (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (part: string) => {
+        text += part;
+      });
+      response.on("end", () => resolve({ status: response.statusCode, text, headers: response.headers }));
+    });
+    sent.on("error", reject);
+    sent.end(body);
+  });
+}
+
+const bearer = { authorization: `Bearer ${OURS}` };
+
+describe("a server over HTTP", () => {
+  it.each(ERAS)("serves the official client, era %s, and keeps its sandboxes between requests", async (_, era) => {
+    await using client = await connect(OURS, era);
+    const id = fieldsOf(await client.call("sandbox_create", {}))["sandbox_id"];
+    await client.text("file_write", { sandbox_id: id, path: "x", content: "kept" });
+    expect(await client.text("exec", { sandbox_id: id, command: "cat x" })).toBe("exit code 0\nkept");
+    await client.text("sandbox_destroy", { sandbox_id: id });
+  });
+
+  it.each(ERAS)("kills the tree when the client cancels, era %s", async (_, era) => {
+    await using client = await connect(OURS, era);
+    const id = fieldsOf(await client.call("sandbox_create", {}))["sandbox_id"];
+    const stop = new AbortController();
+    const call = client.call(
+      "exec",
+      { sandbox_id: id, command: "touch started; sleep 500; :" },
+      { signal: stop.signal },
+    );
+    call.catch(() => undefined);
+    await expect.poll(() => client.text("exec", { sandbox_id: id, command: "ls" })).toContain("started");
+    stop.abort();
+    await expect(call).rejects.toThrow();
+    await expect
+      .poll(() => client.text("exec", { sandbox_id: id, command: "pgrep -c sleep || true" }))
+      .toBe("exit code 0\n0");
+    await client.text("sandbox_destroy", { sandbox_id: id });
+  });
+
+  it("gives a sandbox to its token only", async () => {
+    await using first = await connect(OURS);
+    await using second = await connect(OTHERS);
+    const id = String(fieldsOf(await first.call("sandbox_create", {}))["sandbox_id"]);
+    expect(await second.text("sandbox_list")).toBe("there is none");
+    expect(await second.failure("exec", { sandbox_id: id, command: "ls" })).toMatch(/^not_found: /);
+    expect(await second.failure("sandbox_destroy", { sandbox_id: id })).toMatch(/^not_found: /);
+    await first.text("sandbox_destroy", { sandbox_id: id });
+  });
+
+  it("refuses without a token, or with a wrong one, and opens nothing", async () => {
+    for (const authorization of [
+      undefined,
+      "",
+      "Bearer",
+      "Bearer wrong-token-wrong-token",
+      `Basic ${OURS}`,
+      `Bearer ${OURS}x`,
+    ]) {
+      const { status, text, headers } = await send(authorization === undefined ? {} : { authorization });
+      expect([authorization, status]).toEqual([authorization, 401]);
+      expect(headers["www-authenticate"]).toContain("Bearer");
+      expect(text).not.toContain(OURS);
+    }
+    expect(await listSandboxes()).toEqual([]);
+  });
+
+  it("serves only its own hosts and known pages", async () => {
+    const cases: [Record<string, string>, number][] = [
+      [{}, 200],
+      [{ host: "localhost" }, 200],
+      [{ host: "[::1]:1234" }, 200],
+      [{ host: "box.example" }, 200],
+      [{ host: "evil.example" }, 403],
+      [{ host: "127.0.0.1.evil.example" }, 403],
+      [{ host: "evil.example@127.0.0.1" }, 403],
+      [{ origin: "http://localhost:3000" }, 200],
+      [{ origin: "https://page.example" }, 200],
+      [{ origin: "https://evil.example" }, 403],
+      [{ origin: "null" }, 403],
+    ];
+    for (const [headers, status] of cases) {
+      expect([headers, (await send({ ...bearer, ...headers })).status]).toEqual([headers, status]);
+      // Nobody learns from the answer whether a token would have been right.
+      if (status === 403) expect((await send(headers)).status).toBe(403);
+    }
+  });
+
+  it("refuses what is too large, broken, or elsewhere", async () => {
+    expect((await send(bearer, "{ broken")).status).toBe(400);
+    expect((await send({ ...bearer, "content-length": String(64 << 20) }, "")).status).toBe(413);
+    expect((await send({ ...bearer, "transfer-encoding": "chunked" }, "x".repeat(11 << 20))).status).toBe(413);
+    expect((await send(bearer, undefined, { path: "/" })).status).toBe(404);
+    expect((await send(bearer, undefined, { path: "/mcp/../x" })).status).toBe(404);
+    expect((await send(bearer, "", { method: "GET" })).status).toBe(405);
+  });
+
+  it("limits how fast a token may ask", () => {
+    const limit = new RateLimit(10);
+    const take = (now: number): boolean => limit.take("one", now);
+    expect(Array.from({ length: 21 }, () => take(0)).filter(Boolean)).toHaveLength(20);
+    expect(limit.take("another", 0)).toBe(true);
+    expect(take(99)).toBe(false);
+    expect(take(200)).toBe(true);
+  });
+
+  it("answers 429 to a token that asks too fast", async () => {
+    await using slow = await serveHttp(mcp, { tokens: [OURS], rate: 1 });
+    const ask = async (): Promise<number> =>
+      (await fetch(slow.url, { method: "POST", headers: bearer, body: "{}" })).status;
+    const all = await Promise.all(Array.from({ length: 10 }, ask));
+    expect(all.filter((status) => status === 429).length).toBeGreaterThanOrEqual(5);
+  });
+
+  it("refuses options that are not safe", async () => {
+    await expect(serveHttp(mcp, { tokens: [] })).rejects.toMatchObject({ code: "invalid_argument" });
+    await expect(serveHttp(mcp, { tokens: ["short"] })).rejects.toMatchObject({ code: "invalid_argument" });
+    const { port } = new URL(http.url);
+    await expect(serveHttp(mcp, { tokens: [OURS], port: Number(port) })).rejects.toMatchObject({ code: "conflict" });
+  });
+});
