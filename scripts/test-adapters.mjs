@@ -1,0 +1,80 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { installDependencies, prepare, root } from "./prepare.mjs";
+import { endAllOnInterrupt, run } from "./processes.mjs";
+import { createScratch, environmentIn } from "./scratch.mjs";
+import { step } from "./step.mjs";
+
+/**
+ * Runs the adapters with the agent frameworks from npm, at the versions in `tests/adapters/packages`. A file of tests with a line
+ * `// node 22: <reason>` is run by Node 22, which is one of these packages, if this Node is older. What can't be installed is printed as not run.
+ * Arguments are names of adapters.
+ */
+const startedAt = performance.now();
+const folder = join(root, "tests", "adapters");
+const packages = join(folder, "packages");
+const node22 = join(packages, "node_modules", `node-linux-${process.arch}`, "bin", "node");
+const wanted = process.argv.slice(2);
+const total = { passed: 0, failed: 0, skipped: [], failures: [] };
+const scratch = createScratch();
+endAllOnInterrupt(scratch.clean);
+await prepare();
+// Some frameworks declare Node 22, which npm would refuse.
+const isInstalled = await step("the frameworks", () => installDependencies(packages, "--engine-strict=false")).then(
+  () => true,
+  () => false,
+);
+
+const files = readdirSync(folder).filter((name) => name.endsWith(".adapter.ts") && isWanted(name));
+const newer = isOld() ? files.filter((name) => /^\/\/ node 22: /m.test(readFileSync(join(folder, name), "utf8"))) : [];
+if (files.length === 0) fail(`no adapter is named ${wanted.join(" or ")}`);
+else if (!isInstalled) skip(files, "npm could not install tests/adapters/packages");
+else {
+  await runVitest(
+    process.execPath,
+    files.filter((name) => !newer.includes(name)),
+  );
+  if (existsSync(node22)) await runVitest(node22, newer);
+  else skip(newer, "the package with Node 22 is not installed");
+}
+
+scratch.clean();
+console.log(`\ntotal time ${Math.round((performance.now() - startedAt) / 1000)} s`);
+for (const { name, reason } of total.skipped) console.log(`not run: ${name}: ${reason}`);
+for (const { name, error } of total.failures) console.log(`\nFAILED ${name}\n${error}`);
+console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped.length} skipped`);
+process.exitCode = total.failed > 0 ? 1 : 0;
+
+function isWanted(name) {
+  return wanted.length === 0 || wanted.some((word) => name.startsWith(word));
+}
+
+function isOld() {
+  return Number(process.versions.node.split(".")[0]) < 22;
+}
+
+async function runVitest(node, names) {
+  if (names.length === 0) return;
+  console.log(`\n${names.join(", ")} on ${node === process.execPath ? `Node ${process.versions.node}` : "Node 22"}`);
+  const tally = join(scratch.path, `tally-${total.passed}-${names.length}.json`);
+  const script = [join(root, "scripts", "run-vitest.mjs"), tally, "--config=vitest.adapters.config.ts"];
+  const env = environmentIn(scratch.path);
+  const { code } = await run(node, [...script, ...names.map((name) => `/${name}`)], { cwd: root, env });
+  const { passed, failed, skipped, failures } = existsSync(tally)
+    ? JSON.parse(readFileSync(tally, "utf8"))
+    : { passed: 0, failed: 0, skipped: [], failures: [] };
+  total.passed += passed;
+  total.failed += failed;
+  total.skipped.push(...skipped);
+  total.failures.push(...failures);
+  if (failed === 0 && (code !== 0 || passed + skipped.length === 0)) fail(`vitest ended with ${code} and no result`);
+}
+
+function skip(names, reason) {
+  for (const name of names) total.skipped.push({ name, reason });
+}
+
+function fail(error) {
+  total.failed += 1;
+  total.failures.push({ name: "test:adapters", error });
+}
