@@ -19,7 +19,10 @@ beforeAll(async () => {
   scratch = createScratch();
   process.env["TEST_KEY"] = VALUE;
   const hosts = [NAME];
-  const rules = { TEST_KEY: { hosts, header: "x-api-key" }, TEST_BODY: { hosts, in: "body", from: { env: "TEST_KEY" } } };
+  const rules = {
+    TEST_KEY: { hosts, header: "x-api-key" },
+    TEST_BODY: { hosts, in: "body", from: { env: "TEST_KEY" } },
+  };
   secrets = await openSecrets(rules as Parameters<typeof openSecrets>[0], { visible: [] });
   const { broker } = secrets;
   const changesOf: typeof broker.changesOf = (host, _port, method) => broker.changesOf(host, 443, method);

@@ -12,7 +12,12 @@ import { endTls } from "./end-tls.js";
 import { OriginAgent } from "./origin-agent.js";
 
 /** How a connection ends that a program has cut. In the handshake OpenSSL has a code of its own for it. */
-const CUT: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_PREMATURE_CLOSE", "ERR_SSL_UNEXPECTED_EOF_WHILE_READING"]);
+const CUT: ReadonlySet<string> = new Set([
+  "ECONNRESET",
+  "EPIPE",
+  "ERR_STREAM_PREMATURE_CLOSE",
+  "ERR_SSL_UNEXPECTED_EOF_WHILE_READING",
+]);
 
 /** What is needed to look at the requests to a host. */
 export interface Inspection {

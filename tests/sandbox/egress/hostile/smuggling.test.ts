@@ -29,7 +29,8 @@ beforeAll(async () => {
     ({ method, url, body }, response) => {
       asked.push(`${method} ${url} ${body}`);
       if (url !== "/open/switch") response.end("ok");
-      else response.socket?.end("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+      else
+        response.socket?.end("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
     },
     (request) => RULES.checkRequest(NAME, 443, request),
   );
@@ -187,6 +188,12 @@ describe("a request behind another", () => {
   });
 });
 
+test("a Host without the port of the tunnel is sent on with it", async () => {
+  const { statuses, sent } = await say(LINE.replace("HOST", NAME).concat("\r\n"));
+  expect(statuses).toEqual(["200"]);
+  expect(sent).toContain(`\r\nHost: ${NAME}:${origin.port}\r\n`);
+});
+
 describe("a client of HTTP/2", () => {
   /** Sends a request that names another host, and gives the protocol that TLS agreed on. */
   async function ask(protocols: string[] | undefined): Promise<string | false | null> {
@@ -205,9 +212,7 @@ describe("a client of HTTP/2", () => {
 
   test("that offers nothing else gets no connection, which is reported", async () => {
     await expect(ask(["h2"])).rejects.toThrow();
-    await expect
-      .poll(() => origin.blocked)
-      .toContainEqual({ host: NAME, port: origin.port, reason: "not_http1" });
+    await expect.poll(() => origin.blocked).toContainEqual({ host: NAME, port: origin.port, reason: "not_http1" });
   });
 
   test.each([
