@@ -1,17 +1,4 @@
-import { defineConfig, type ViteUserConfig } from "vitest/config";
+import { separateSuite } from "./tests/support/run/separate-suite.js";
 
-/** `npm run test:agents`: the real coding agents, against a scripted model. One file after the other: each agent takes a core. */
-const config: ViteUserConfig = defineConfig({
-  test: {
-    include: ["tests/agents/*.agents.ts"],
-    globalSetup: ["tests/support/run/setup.ts"],
-    fileParallelism: false,
-    testTimeout: 240_000,
-    // What a test waits for comes late on a busy machine.
-    expect: { poll: { timeout: 30_000 } },
-    hookTimeout: 240_000,
-    globals: true,
-  },
-});
-
-export default config;
+/** `npm run test:agents`: the real coding agents, against a scripted model. */
+export default separateSuite("tests/agents/*.agents.ts");

@@ -1,17 +1,4 @@
-import { defineConfig, type ViteUserConfig } from "vitest/config";
+import { separateSuite } from "./tests/support/run/separate-suite.js";
 
-/** `npm run test:mcp`: the official tests of the protocol, and real clients. One file after the other: each takes a core. */
-const config: ViteUserConfig = defineConfig({
-  test: {
-    include: ["tests/mcp/*.mcp.ts"],
-    globalSetup: ["tests/support/run/setup.ts"],
-    fileParallelism: false,
-    testTimeout: 240_000,
-    // What a test waits for comes late on a busy machine.
-    expect: { poll: { timeout: 30_000 } },
-    hookTimeout: 240_000,
-    globals: true,
-  },
-});
-
-export default config;
+/** `npm run test:mcp`: the official tests of the protocol, and real clients. */
+export default separateSuite("tests/mcp/*.mcp.ts");

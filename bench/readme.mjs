@@ -11,6 +11,7 @@ const SECTIONS = {
   commands: ["exec", "exec-heap", "parallel", "flood"],
   sandboxes: ["create", "reopen", "idle", "many", "files", "listing", "ports", "cli"],
   repositories: ["worktree", "overlay", "fork", "changes"],
+  network: ["egress"],
   containers: ["docker", "tasks"],
   daytona: ["daytona"],
   runs: ["harness"],

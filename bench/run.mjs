@@ -23,6 +23,7 @@ const all = [
     "listing",
     "reopen",
     "mcp",
+    "egress",
   ],
 ];
 const flags = ["--json", "--quick", "--peers"];

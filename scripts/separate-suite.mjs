@@ -7,13 +7,14 @@ import { step } from "./step.mjs";
 
 /**
  * Runs a suite that is too slow, or needs packages that are too large, for `npm test`. `packages` are folders whose packages it uses; those that
- * can't be installed make tests print why they did not run. Arguments of this process are file names, as for vitest.
+ * can't be installed make tests print why they did not run. `install` gets what else they need. Arguments of this process are file names, as for vitest.
  */
-export async function runSeparateSuite({ config, packages }) {
+export async function runSeparateSuite({ config, packages, install = async () => {} }) {
   const startedAt = performance.now();
   const scratch = createScratch();
   endAllOnInterrupt(scratch.clean);
   await prepare();
+  await install();
   for (const [name, folder] of packages) {
     // Some declare a newer Node; they bring a program of their own, or are run by the other Node.
     await step(name, () => installDependencies(folder, "--engine-strict=false")).catch(() => {});

@@ -43,6 +43,18 @@ const machines = [
   { commands: ["mke2fs"], packages: ["e2fsprogs"] },
 ];
 
+/** What `npm run test:egress` runs: clients in other languages, build tools, and a clock that can be wrong. */
+const clients = [
+  { commands: ["curl"], packages: ["curl"] },
+  { commands: ["wget"], packages: ["wget"] },
+  { commands: ["python3"], packages: ["python3-minimal"] },
+  { commands: ["javac"], packages: ["default-jdk-headless"] },
+  { commands: ["go"], packages: ["golang-go"] },
+  { commands: ["/usr/bin/cargo"], packages: ["cargo"] },
+  { commands: ["make"], packages: ["make"] },
+  { commands: ["faketime"], packages: ["faketime"] },
+];
+
 /** Whether a program of this name, or at this path, can be started. */
 export function hasCommand(name) {
   if (!name) return false;
@@ -103,7 +115,15 @@ export async function ensureSystemParts() {
 
 /** Installs packages for some tests if allowed, else reports which tests are skipped. */
 export async function ensureExtras() {
-  const packages = missingExtras();
+  return await ensure(missingExtras());
+}
+
+/** The same for the clients of `npm run test:egress`. */
+export async function ensureClients() {
+  return await ensure(process.platform === "linux" ? lacking(clients, hasCommand) : []);
+}
+
+async function ensure(packages) {
   if (packages.length === 0) return "all installed";
   const advice = adviceFor(packages);
   if (advice) return `not run: the tests that need them. ${advice}`;

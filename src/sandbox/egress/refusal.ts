@@ -14,6 +14,7 @@ export type BlockReason =
   | "request_not_allowed"
   | "request_unclear"
   | "not_trusted"
+  | "no_request"
   | "not_http1";
 
 /** A host that a program did not get, as the program wrote it: 255 printable characters at most. */
@@ -76,6 +77,8 @@ const WHY: Readonly<Record<BlockReason, string>> = {
   request_unclear:
     "its rules need to know what a request means, and servers could understand that one in different ways",
   not_trusted: "the program does not accept the sandbox's own certificate, which its rules or secrets need",
+  no_request:
+    "the program broke off its TLS connection without a request, as those do that accept no other certificate than the host's own; its rules or secrets need the sandbox's",
   not_http1: "the program speaks no HTTP/1.1, which its rules or secrets need",
 };
 

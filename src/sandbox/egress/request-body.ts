@@ -10,6 +10,10 @@ const MAX_LINE = 1024;
 
 /** The framing of a request's body; a `Refusal` when it is ambiguous. */
 export function framingOf(head: RequestHead): Framing {
+  // Servers that don't tell `_` from `-` would find the end of the body elsewhere.
+  if (head.headers.some(([name]) => /^(?:content_length|transfer_encoding)$/i.test(name))) {
+    throw new Refusal(400, "a header looks like Content-Length or Transfer-Encoding, and is neither");
+  }
   const lengths = headerValues(head, "content-length");
   const codings = headerValues(head, "transfer-encoding");
   if (codings.length > 0) {

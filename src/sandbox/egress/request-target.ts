@@ -37,7 +37,8 @@ function requestTarget(head: RequestHead): RequestTarget {
 export function innerTarget(
   head: RequestHead,
   { host, port }: Pick<RequestTarget, "host" | "port">,
-  usualPort: 80 | 443 = 443,
+  // The tunnel has named the port, and some programs leave it out of the Host: what is sent on has it.
+  usualPort: number = port,
 ): RequestTarget {
   const isPath = head.target.startsWith("/") || (head.method === "OPTIONS" && head.target === "*");
   if (head.method === "CONNECT" || !isPath || head.target.includes("#")) {

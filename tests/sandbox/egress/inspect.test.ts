@@ -1,8 +1,10 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
+import { writeFileSync } from "node:fs";
 import type { IncomingMessage, RequestOptions, ServerResponse } from "node:http";
 import { createServer, request } from "node:https";
 import { connect, type Socket } from "node:net";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { promisify } from "node:util";
@@ -204,6 +206,34 @@ test("a program that trusts another authority is reported, and nothing falls bac
   ]);
   await expect(curl).rejects.toThrow(/certificate/);
   await expect.poll(() => proxy.blocked).toContainEqual({ host: NAME, port: origin.port, reason: "not_trusted" });
+  expect(origin.sockets.size).toBe(before);
+});
+
+test.each<[string, (port: number) => Promise<unknown>]>([
+  [
+    "curl",
+    (port) => {
+      const file = join(scratch.path, "authority.pem");
+      writeFileSync(file, authority.certificate);
+      const pin = ["--pinnedpubkey", `sha256//${Buffer.alloc(32).toString("base64")}`];
+      const flags = ["-sS", "-x", `http://127.0.0.1:${port}`, "--cacert", file, ...pin];
+      return run("curl", [...flags, `https://${NAME}:${origin.port}/`]);
+    },
+  ],
+  [
+    "Node",
+    async (port) => {
+      const checkServerIdentity = (): Error => new Error("another certificate");
+      const socket = await openTunnel(port, `${NAME}:${origin.port}`);
+      const tls = connectTls({ socket, servername: NAME, ca: authority.certificate, checkServerIdentity });
+      await once(tls, "secureConnect").finally(() => socket.destroy());
+    },
+  ],
+])("a program that pins another certificate, by %s, is reported, and nothing falls back", async (_, ask) => {
+  await using own = await start();
+  const before = origin.sockets.size;
+  await expect(ask(own.port)).rejects.toThrow(/pinned|another certificate/);
+  await expect.poll(() => own.blocked).toEqual([{ host: NAME, port: origin.port, reason: "no_request" }]);
   expect(origin.sockets.size).toBe(before);
 });
 

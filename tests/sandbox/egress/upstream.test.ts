@@ -119,6 +119,26 @@ describe("a sandbox behind an upstream proxy", () => {
     expect(upstream.asked.length).toBe(before);
   });
 
+  test("has its secrets put in for the origin, of which the proxy on the way learns nothing", async () => {
+    process.env["TEST_UPSTREAM"] = "kept-outside-0123456789";
+    const hosts = [`${NAME}:${origin.port}`];
+    const secrets = { TEST_UPSTREAM: { hosts, in: "query" as const } };
+    const ask = ["sh", "-c", `curl -sS "${url("/x")}?key=$TEST_UPSTREAM"`];
+    try {
+      await using sandbox = await createLocalSandbox({ network: { allow: hosts, ...route }, secrets });
+      expect((await sandbox.exec({ argv: ask })).stdout).toMatch(/^GET \/x\?key=glovebox\w{32}\n$/);
+      expect(origin.requests.at(-1)).toBe("GET /x?key=kept-outside-0123456789");
+      expect(upstream.asked).toEqual([`${NAME}:${origin.port} ${BASIC}`]);
+      const before = origin.requests.length;
+      const network = { allow: hosts, upstream: route.upstream ?? "" };
+      await using other = await createLocalSandbox({ network, secrets });
+      expect((await other.exec({ argv: ask })).stdout).toContain("no verified TLS connection");
+      expect(origin.requests.length).toBe(before);
+    } finally {
+      delete process.env["TEST_UPSTREAM"];
+    }
+  });
+
   test("does not accept a certificate of that authority without it", async () => {
     const allow = [{ host: NAME, port: origin.port, methods: ["GET"] }];
     await using sandbox = await createLocalSandbox({ network: { allow, upstream: route.upstream ?? "" } });

@@ -5,8 +5,10 @@ import { Agent, createServer, request } from "node:https";
 import type { Socket } from "node:net";
 import { join } from "node:path";
 import { buffer, text } from "node:stream/consumers";
-import { connect } from "node:tls";
+import { connect, type TLSSocket } from "node:tls";
 import { makeAuthority } from "../../../src/sandbox/egress/authority.js";
+import type { RequestFacts } from "../../../src/sandbox/egress/policy.js";
+import type { BlockedHost } from "../../../src/sandbox/egress/refusal.js";
 import type { SecretBroker } from "../../../src/sandbox/egress/secret-broker.js";
 import { createCertificate } from "./certificate.js";
 import { openTunnel } from "./origin.js";
@@ -30,6 +32,12 @@ export interface InspectedOrigin extends AsyncDisposable {
   readonly authorityFile: string;
   /** The file with the origin's own authority. */
   readonly originFile: string;
+  /** What the proxy reported. */
+  readonly blocked: readonly BlockedHost[];
+  /** Everything that the origin has got so far, byte for byte. */
+  bytes(): string;
+  /** A connection in which a test writes what it likes. With `protocols` it offers these by ALPN. */
+  open(name: string, protocols?: string[]): Promise<TLSSocket>;
   send(
     name: string,
     opts: { method?: string; path?: string; headers?: Record<string, string> },
@@ -43,6 +51,7 @@ export async function startInspectedOrigin(
   names: readonly string[],
   broker: Pick<SecretBroker, "changesOf">,
   answer: (received: Received, response: ServerResponse) => void | Promise<void>,
+  check: (request: RequestFacts) => void = () => undefined,
 ): Promise<InspectedOrigin> {
   const certificate = createCertificate(folder, names);
   const authority = makeAuthority(names);
@@ -57,7 +66,13 @@ export async function startInspectedOrigin(
   const server = createServer(certificate, (incoming, response) => {
     receive(incoming, response).catch((error: unknown) => response.writeHead(500).end(String(error)));
   });
-  server.on("secureConnection", (socket: Socket) => sockets.add(socket));
+  let bytes = "";
+  server.on("secureConnection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.on("data", (chunk: Buffer) => {
+      bytes += chunk.toString("latin1");
+    });
+  });
   const port = await listen(server);
   const proxy = await startProxy(
     names.map((name) => `${name}:${port}`),
@@ -67,17 +82,22 @@ export async function startInspectedOrigin(
         inspectionOf: (host, at) => ({
           context: authority.contextFor(host),
           ca: [certificate.cert.toString()],
-          check: () => undefined,
+          check,
           changesOf: (method) => broker.changesOf(host, at, method),
         }),
       },
     },
   );
+  const open = async (name: string, protocols?: string[]): Promise<TLSSocket> => {
+    const socket = await openTunnel(proxy.port, `${name}:${port}`);
+    const offered = protocols && { ALPNProtocols: protocols };
+    return connect({ socket, servername: name, ca: authority.certificate, ...offered });
+  };
   const agent = new Agent({ keepAlive: false });
   Object.assign(agent, {
     createConnection({ host }: { host: string }, created: (error: Error | null, socket?: Socket) => void) {
-      openTunnel(proxy.port, `${host}:${port}`).then(
-        (socket) => created(null, connect({ socket, servername: host, ca: authority.certificate })),
+      open(host).then(
+        (socket) => created(null, socket),
         (error: Error) => created(error),
       );
     },
@@ -88,6 +108,9 @@ export async function startInspectedOrigin(
     agent,
     authorityFile,
     originFile: certificate.path,
+    blocked: proxy.blocked,
+    bytes: () => bytes,
+    open,
     async send(name, opts, body) {
       const outgoing = request({ agent, host: name, port, ...opts });
       if (opts.headers?.["Expect"] === undefined) outgoing.end(body);

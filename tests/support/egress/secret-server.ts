@@ -1,4 +1,4 @@
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -21,6 +21,8 @@ export interface Asked {
 export interface SecretServer {
   readonly port: number;
   readonly asked: Asked[];
+  /** Lets an answer of `/open` go on that waits after its first line. */
+  goOn(): void;
   close(): void;
 }
 
@@ -29,9 +31,10 @@ const MOST_KEPT = 4 << 20;
 /** Starts it, and has every sandbox that is opened from now on reach it by these names. */
 export async function startSecretServer(directory: string, names: readonly string[]): Promise<SecretServer> {
   const asked: Asked[] = [];
+  const waiting = new EventEmitter().setMaxListeners(0);
   const certificate = createCertificate(directory, names);
   const server = createServer(certificate, (request, response) => {
-    void answer(request, response, asked).catch(() => response.destroy());
+    void answer(request, response, asked, waiting).catch(() => response.destroy());
   });
   server.on("tlsClientError", () => undefined);
   server.listen(0, "127.0.0.1");
@@ -41,6 +44,7 @@ export async function startSecretServer(directory: string, names: readonly strin
   return {
     port: (server.address() as AddressInfo).port,
     asked,
+    goOn: () => void waiting.emit("go on"),
     close() {
       server.close();
       server.closeAllConnections();
@@ -50,7 +54,12 @@ export async function startSecretServer(directory: string, names: readonly strin
   };
 }
 
-async function answer(request: IncomingMessage, response: ServerResponse, asked: Asked[]): Promise<void> {
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  asked: Asked[],
+  waiting: EventEmitter,
+): Promise<void> {
   const { method = "", url = "", headers } = request;
   const kept: Buffer[] = [];
   let bytes = 0;
@@ -63,6 +72,10 @@ async function answer(request: IncomingMessage, response: ServerResponse, asked:
   const key = String(headers["x-api-key"] ?? headers.authorization ?? "none");
   if (url.startsWith("/elsewhere")) {
     response.writeHead(302, { Location: `https://${url.split("=")[1]}/?key=${encodeURIComponent(key)}` }).end();
+  } else if (url.startsWith("/open")) {
+    response.write(`data: ${key}\n\n`);
+    await once(waiting, "go on");
+    response.end("data: end\n\n");
   } else if (url.startsWith("/gzip")) {
     response.setHeader("Content-Encoding", "gzip").end(gzipSync(`you sent ${key}`));
   } else if (url.startsWith("/pieces")) {

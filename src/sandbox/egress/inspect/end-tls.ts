@@ -19,7 +19,9 @@ export async function endTls(
   const secured = new Promise<void>((resolve, reject) => {
     socket.once("secure", resolve);
     socket.once("error", reject);
-    socket.once("close", () => reject(new Error("the program closed the connection")));
+    const cut = (): void => reject(Object.assign(new Error("the program closed it"), { code: "ECONNRESET" }));
+    // After an end in the handshake it would wait for more, and not close.
+    socket.once("end", cut).once("close", cut);
   });
   await life.within(secured, timeout, () => new Error("the TLS handshake took too long"));
   socket.on("error", () => undefined); // the next read or write fails

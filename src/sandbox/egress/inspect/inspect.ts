@@ -5,11 +5,19 @@ import { forward, type Passage, type Rewriting } from "../forward.js";
 import type { Lifetime } from "../lifetime.js";
 import type { RequestFacts } from "../policy.js";
 import { type BlockReason, blockedHost, Refusal, toAnswer } from "../refusal.js";
-import { readHead } from "../request-head.js";
+import { type RequestHead, readHead } from "../request-head.js";
 import { innerTarget, type RequestTarget } from "../request-target.js";
 import { type Exchange, readOpening } from "../tunnel.js";
 import { endTls } from "./end-tls.js";
 import { OriginAgent } from "./origin-agent.js";
+
+/** How a connection ends that a program has cut. In the handshake OpenSSL has a code of its own for it. */
+const CUT: ReadonlySet<string> = new Set([
+  "ECONNRESET",
+  "EPIPE",
+  "ERR_STREAM_PREMATURE_CLOSE",
+  "ERR_SSL_UNEXPECTED_EOF_WHILE_READING",
+]);
 
 /** What is needed to look at the requests to a host. */
 export interface Inspection {
@@ -35,9 +43,14 @@ export async function inspect(exchange: Exchange, target: RequestTarget, inspect
   client.unread(first);
   const inner = await secure(exchange, target, inspection);
   try {
-    await serveRequests({ ...exchange, client: inner }, target, inspection);
+    const head = await firstHead(inner, life, inspection.limits.head);
+    if (head === undefined) reportBrokenOff(exchange, target);
+    else await serveRequests({ ...exchange, client: inner }, target, inspection, head);
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
+    if (!(error instanceof Refusal)) {
+      reportAlert(exchange, target, error);
+      throw error;
+    }
     if (error.blocked) exchange.report(error.blocked);
     await inner.write(toAnswer(error));
   }
@@ -45,33 +58,42 @@ export async function inspect(exchange: Exchange, target: RequestTarget, inspect
 }
 
 async function secure(
-  { client, life, report }: Exchange,
-  { host, port }: RequestTarget,
+  exchange: Exchange,
+  target: RequestTarget,
   { context, limits }: Inspection,
 ): Promise<ClientStream> {
+  const { client, life } = exchange;
   try {
     return new ClientStream(await endTls(client, life, context, limits.head), life);
   } catch (error) {
-    const reason = reasonOf((error as NodeJS.ErrnoException).code ?? "");
-    if (reason !== undefined) report(blockedHost(host, port, reason));
+    if (CUT.has((error as NodeJS.ErrnoException).code ?? "")) reportBrokenOff(exchange, target);
+    else reportAlert(exchange, target, error);
     throw error;
   }
 }
 
-/** Why a program broke off the handshake. It only says so by an alert. */
+/** Reports a program that says by an alert why it broke off: in the handshake, or after it, where some look at the certificate only then. */
+function reportAlert({ report }: Exchange, { host, port }: RequestTarget, error: unknown): void {
+  const reason = reasonOf((error as NodeJS.ErrnoException).code ?? "");
+  if (reason !== undefined) report(blockedHost(host, port, reason));
+}
+
 function reasonOf(code: string): BlockReason | undefined {
   if (/APPLICATION_PROTOCOL/.test(code)) return "not_http1";
   return /ALERT_.*(?:CA|CERTIFICATE|CERT)/.test(code) ? "not_trusted" : undefined;
 }
 
-async function serveRequests(exchange: Exchange, target: RequestTarget, inspection: Inspection): Promise<void> {
+async function serveRequests(
+  exchange: Exchange,
+  target: RequestTarget,
+  inspection: Inspection,
+  first: RequestHead,
+): Promise<void> {
   const { limits, ca } = inspection;
   const { life, route } = exchange;
   const origin = { dial: exchange.dial, ca, timeout: route.connectTimeout };
   const agent = new OriginAgent(target, origin, life);
-  for (let wait = limits.head; ; wait = limits.idle) {
-    const head = await nextHead(exchange.client, life, wait);
-    if (head === undefined) return;
+  for (let head: RequestHead | undefined = first; head; head = await nextHead(exchange.client, life, limits.idle)) {
     const request = innerTarget(head, target);
     await inspection.check({ method: head.method, path: request.path, headers: head.headers });
     const changes = writtenDown(exchange, head.method, inspection);
@@ -93,6 +115,21 @@ function writtenDown({ passing }: Exchange, method: string, inspection: Inspecti
       return changed;
     },
   };
+}
+
+/** Reports a program that saw the certificate and went away without a word, as those mostly do that pin one. */
+function reportBrokenOff({ report }: Exchange, { host, port }: RequestTarget): void {
+  report(blockedHost(host, port, "no_request"));
+}
+
+/** As `nextHead`; undefined also for a program that has cut the connection. */
+async function firstHead(client: ClientStream, life: Lifetime, wait: number): ReturnType<typeof readHead> {
+  try {
+    return await nextHead(client, life, wait);
+  } catch (error) {
+    if (CUT.has((error as NodeJS.ErrnoException).code ?? "")) return undefined;
+    throw error;
+  }
 }
 
 async function nextHead(client: ClientStream, life: Lifetime, wait: number): ReturnType<typeof readHead> {

@@ -1,4 +1,6 @@
+import { spawnSync } from "node:child_process";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { engineOf } from "../../../../src/sandbox/backends/docker/engine/engines.js";
 import { createDockerSandbox } from "../../../../src/sandbox/backends/docker.js";
 import type { Sandbox, SandboxOptions } from "../../../../src/sandbox/types.js";
 import { deleteSnapshot, openSandbox, removeSandbox } from "../../../../src/sandbox.js";
@@ -41,6 +43,23 @@ describeUnless(whyNoDocker(DEBIAN), "a secret in Docker", { timeout: SET_UP_LIMI
     return { sent: stdout, got: server.asked.at(-1)?.headers.authorization };
   }
 
+  /** The image that was made last: its settings, and the place of what it adds to the one below. */
+  async function newestImage(): Promise<{ config: string; layer: string }> {
+    const images = await engineOf().call<{ Id: string; Created: number }[]>("GET", "/images/json");
+    const newest = images.reduce((one, other) => (other.Created > one.Created ? other : one));
+    const { Config, ContainerConfig, GraphDriver } = await engineOf().call<{
+      Config: object;
+      ContainerConfig: object;
+      GraphDriver: { Data: { UpperDir: string } };
+    }>("GET", `/images/${newest.Id}/json`);
+    return { config: JSON.stringify({ Config, ContainerConfig }), layer: GraphDriver.Data.UpperDir };
+  }
+
+  function filesWith(text: string, folder: string): string[] {
+    const { stdout } = spawnSync("grep", ["-rlaF", "--", text, folder], { encoding: "utf8" });
+    return stdout.split("\n").filter((line) => line !== "");
+  }
+
   test("is put in outside, and is nowhere in the container", async () => {
     await using sandbox = await createDockerSandbox(options());
     const { sent, got } = await ask(sandbox);
@@ -53,7 +72,14 @@ describeUnless(whyNoDocker(DEBIAN), "a secret in Docker", { timeout: SET_UP_LIMI
   test("survives restore, forks have their own placeholder, and snapshots have nothing", async () => {
     await using sandbox = await createDockerSandbox(options());
     const first = await ask(sandbox);
+    // A crash may leave an image of its memory, where the machine says so.
+    const crash = "ulimit -c unlimited; python3 -c 'import os; os.abort()'; echo $? kept > status.txt";
+    expect(await sandbox.shell(crash)).toMatchObject({ exitCode: 0 });
     const snapshot = await sandbox.snapshot();
+    const { config, layer } = await newestImage();
+    expect(config).not.toMatch(/TEST_KEY|glovebox\w{32}/);
+    for (const text of [VALUE, "PRIVATE KEY-----", "Sandbox authority"]) expect(filesWith(text, layer)).toEqual([]);
+    expect(filesWith("134 kept", layer)).toEqual([`${layer}/workspace/status.txt`]);
     await sandbox.restore(snapshot);
     expect(await ask(sandbox)).toEqual(first);
     await using fork = await sandbox.fork();
@@ -61,7 +87,7 @@ describeUnless(whyNoDocker(DEBIAN), "a secret in Docker", { timeout: SET_UP_LIMI
     expect(other.got).toBe(`Bearer ${VALUE}`);
     expect(other.sent).not.toBe(first.sent);
     await using plain = await createDockerSandbox({ snapshot });
-    expect((await plain.shell("grep -rsl gloveboxp /etc /workspace; env")).stdout).not.toContain("TEST_KEY");
+    expect((await plain.shell("env; ls /glovebox/trust")).stdout).not.toMatch(/TEST_KEY|authority/);
     await deleteSnapshot(snapshot);
   });
 

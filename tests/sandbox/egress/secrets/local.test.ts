@@ -117,6 +117,42 @@ print(urllib.request.urlopen(request).read().decode())`;
     expect(headers?.["content-length"]).toBe(String(expected.length + 5));
   });
 
+  test("sends it with a POST of 200 kB, in a header and at the end of the body", async () => {
+    const headers = '-H "X-Api-Key: $TEST_API_KEY" -H "Content-Type: application/octet-stream"';
+    const post = `curl -sS ${headers} --data-binary @large.bin $1pieces`;
+    await run(`(head -c 200000 /dev/zero; printf %s "$TEST_BODY") > large.bin; ${post}`);
+    expect(server.asked.at(-1)).toMatchObject({
+      ...{ method: "POST", bytes: 200_000 + VALUE.length },
+      headers: { "x-api-key": VALUE },
+    });
+    expect(server.asked.at(-1)?.body.endsWith(`\0${VALUE}`)).toBe(true);
+  });
+
+  test("gets an answer as it comes", async () => {
+    const argv = ["sh", "-c", `exec curl -sSN -H "X-Api-Key: $TEST_API_KEY" ${url("/open")}`];
+    await using curl = await sandbox.spawn({ argv });
+    const reader = curl.stdout.getReader();
+    const { value } = await reader.read();
+    // The server writes the rest only now.
+    server.goOn();
+    expect(Buffer.from(value ?? []).toString()).toMatch(/^data: sk-glovebox\w{32}\n\n$/);
+    const rest = await reader.read();
+    expect(Buffer.from(rest.value ?? []).toString()).toBe("data: end\n\n");
+    expect(await curl.wait()).toMatchObject({ exitCode: 0 });
+  });
+
+  test("that accepts no certificate but the host's own gets nothing, and is reported", async () => {
+    const before = server.asked.length;
+    const pin = `--pinnedpubkey sha256//${Buffer.alloc(32).toString("base64")}`;
+    const { exitCode } = await sandbox.shell(`curl -sS ${pin} -H "X-Api-Key: $TEST_API_KEY" ${url()}`);
+    expect(exitCode).toBe(90);
+    const blocked = `blocked ${API}:${server.port}: the program broke off its TLS connection without a request`;
+    await expect
+      .poll(() => events.map((event) => ("message" in event ? event.message : "")))
+      .toContainEqual(expect.stringContaining(blocked));
+    expect(server.asked.length).toBe(before);
+  });
+
   test.each([200_000, 100_000_000, 400_000_000])("sends it at the end of a body of %i bytes", async (size) => {
     let most = 0;
     const watch = setInterval(() => {
