@@ -1,3 +1,10 @@
+interface AgentAccess {
+  readonly network: readonly string[];
+  readonly secrets: readonly (readonly string[])[];
+  readonly keys?: Readonly<Record<string, AgentKey>>;
+  readonly logins?: Readonly<Record<string, readonly string[]>>;
+}
+
 interface AgentChoice {
   readonly agents?: Readonly<Record<string, AgentDriver>>;
   readonly agent?: string;
@@ -18,12 +25,11 @@ interface AgentDialog extends AgentReader {
   close(): Promise<void>;
 }
 
-interface AgentDriver {
+interface AgentDriver extends AgentAccess {
   readonly name: string;
   readonly reportsCost: boolean;
-  readonly network: readonly string[];
-  readonly secrets: readonly (readonly string[])[];
-  readonly keys?: Readonly<Record<string, AgentKey>>;
+  readonly providers?: readonly AgentProvider[];
+  readonly startsMcp?: boolean;
   readonly cannot?: readonly ("tools" | "continue")[];
   readonly versionArgv?: readonly string[];
   readonly minVersion?: string;
@@ -61,7 +67,11 @@ interface AgentJob extends Pick<Step, "env" | "secrets" | "cwd" | "timeout"> {
 
 interface AgentKey {
   readonly host: string;
-  readonly header: string;
+  readonly otherHosts?: readonly string[];
+  readonly header?: string;
+  readonly sign?: "aws";
+  readonly with?: readonly string[];
+  readonly maybeWith?: readonly string[];
   readonly prefix?: string;
   readonly baseUrl?: string;
 }
@@ -70,6 +80,8 @@ interface AgentNeed {
   readonly nodeId: string;
   readonly task: AgentTask;
   readonly driver: AgentDriver;
+  readonly access: AgentAccess;
+  readonly logins: readonly string[];
 }
 
 interface AgentNode extends NodeBase, AgentTask {
@@ -79,6 +91,12 @@ interface AgentNode extends NodeBase, AgentTask {
 interface AgentOutcome extends StepOutcome {
   agent: AgentReport;
   output: string;
+}
+
+interface AgentProvider {
+  readonly name: string;
+  isChosen(setting: AgentSetting): boolean;
+  access(setting: AgentSetting): AgentAccess;
 }
 
 interface AgentReader {
@@ -109,6 +127,13 @@ interface AgentRequest {
   readonly maxTurns?: number;
   readonly env?: Readonly<Record<string, string>>;
   readonly args?: readonly string[];
+  readonly mcp?: Readonly<Record<string, McpServer>>;
+  readonly secretNames?: readonly string[];
+}
+
+interface AgentSetting {
+  readonly env: Readonly<Record<string, string>>;
+  readonly model?: string;
 }
 
 type AgentSignal =
@@ -161,6 +186,7 @@ interface AgentTask {
   readonly model?: string;
   readonly tools?: readonly string[];
   readonly args?: readonly string[];
+  readonly mcp?: Readonly<Record<string, McpServer>>;
   readonly continue?: string;
   readonly network: {
     readonly allow: readonly (string | NetworkRule)[];
@@ -179,6 +205,7 @@ interface AgentUse {
   readonly task: AgentTask;
   readonly place: FieldPath;
   readonly secrets: readonly string[];
+  readonly env?: Readonly<Record<string, Text>>;
 }
 
 interface AgentVerdict {
@@ -245,6 +272,7 @@ interface BlueprintSandbox {
   readonly setup: readonly (readonly string[])[];
   readonly install?: false | readonly string[];
   readonly copy?: readonly string[];
+  readonly home?: Readonly<Record<string, string | HomeFile>>;
   readonly limits?: Limits;
   readonly mounts: readonly Mount[];
 }
@@ -347,6 +375,7 @@ interface EngineOptions extends AgentChoice {
   readonly wallLeft?: number;
   readonly signal?: AbortSignal;
   readonly network?: NetworkPolicy;
+  readonly sandboxEnv?: Readonly<Record<string, string>>;
   readonly installs?: readonly InstallStep[];
   readonly startAt?: string | null;
   readonly lostSessions?: readonly string[];
@@ -449,6 +478,10 @@ interface HarnessOptions {
   signal?: AbortSignal;
 }
 
+interface HomeFile {
+  readonly file: string;
+}
+
 type HostWish = (value: unknown) => string | undefined;
 
 interface InputSpec {
@@ -471,6 +504,15 @@ interface InstallStep {
   readonly reach: readonly string[];
   readonly hasSecret: boolean;
   readonly fills?: string;
+}
+
+interface InstalledAgent {
+  readonly name: string;
+  readonly path?: string;
+  readonly version?: string;
+  readonly tried: readonly string[];
+  readonly problem?: string;
+  readonly install: string;
 }
 
 interface JsonSchema {
@@ -557,6 +599,11 @@ interface LoadOptions extends FindOptions {
   readonly inspect?: boolean | undefined;
 }
 
+interface McpServer {
+  readonly command: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 type MoreNames = Readonly<Record<string, Readonly<Record<string, Value$1>>>>;
 
 interface NameSet {
@@ -569,6 +616,11 @@ interface NameSet {
 interface Needed<T> {
   readonly needed: Schema<T>;
   readonly absent?: string | undefined;
+}
+
+interface NeedsChoice extends AgentChoice {
+  readonly limits?: Partial<RunLimits>;
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 interface NodeAttempt {
@@ -1122,6 +1174,7 @@ interface Schema<T> extends JsonSchema {
 interface SecretNeed {
   readonly nodeId: string;
   readonly names: readonly string[];
+  readonly access?: AgentAccess;
 }
 
 interface SecretReport {
@@ -1230,6 +1283,8 @@ declare function deterministic(spec: Omit<CommandSpec, "kind">): CommandSpec;
 
 declare function findBlueprint(name: string, options?: FindOptions): FoundBlueprint;
 
+declare function findInstalledAgents(signal?: AbortSignal): Promise<InstalledAgent[]>;
+
 declare function findNameSet(name: string, signal?: AbortSignal): Promise<NameSet>;
 
 declare function findRunDirectory(runId: string): Promise<RunDirectory>;
@@ -1276,12 +1331,7 @@ declare function loadBlueprint(name: string, options?: LoadOptions): Promise<Blu
 
 declare function loadFound(found: FoundBlueprint, options?: LoadOptions): Promise<Blueprint>;
 
-declare function needsOf(
-  blueprint: Blueprint,
-  choice?: AgentChoice & {
-    readonly limits?: Partial<RunLimits>;
-  },
-): BlueprintNeeds;
+declare function needsOf(blueprint: Blueprint, choice?: NeedsChoice): BlueprintNeeds;
 
 declare function nextCommands({ runId, status, nodes, sandbox, changes, pushResult }: RunReport): string[];
 
@@ -1331,6 +1381,7 @@ declare function resolveInputs({ inputs }: Blueprint, given?: Readonly<Record<st
 declare function resolveSecrets(
   needs: Pick<BlueprintNeeds, "secrets">,
   source: Readonly<Record<string, string | undefined>>,
+  elsewhere?: readonly string[],
 ): Record<string, string>;
 
 declare function resumeRun(options: ResumeOptions): Promise<RunReport>;
@@ -1357,6 +1408,7 @@ declare function trustNote(blueprint: Blueprint): string | undefined;
 declare function validate(spec: Omit<GateSpec, "kind">): GateSpec;
 
 export {
+  AgentAccess,
   AgentChoice,
   AgentCommand,
   AgentDialog,
@@ -1366,9 +1418,11 @@ export {
   AgentKey,
   AgentNeed,
   AgentNode,
+  AgentProvider,
   AgentReader,
   AgentReport,
   AgentRequest,
+  AgentSetting,
   AgentSignal,
   AgentSpec,
   type AgentTask,
@@ -1404,16 +1458,20 @@ export {
   type GateSpec,
   GcReport,
   HarnessOptions,
+  HomeFile,
   InputSpec,
   type InstallPlan,
   type InstallStep,
+  type InstalledAgent,
   KindWord,
   LandOptions,
   LandResult,
   LimitHit,
   LimitsSpec,
   LoadOptions,
+  McpServer,
   type NameSet,
+  NeedsChoice,
   NodeAttempt,
   NodeBase,
   NodeFunction,
@@ -1468,6 +1526,7 @@ export {
   defineBlueprint,
   deterministic,
   findBlueprint,
+  findInstalledAgents,
   findNameSet,
   findRunDirectory,
   formatChanges,

@@ -3,6 +3,7 @@ export * from "./harness/blueprint.js";
 export { runBlueprint } from "./harness/engine.js";
 export { pullRequestBody, pullRequestTitle } from "./harness/github.js";
 export type { InstallPlan, InstallStep } from "./harness/install.js";
+export { findInstalledAgents, type InstalledAgent } from "./harness/installed-agents.js";
 export { findNameSet, isNameSet, listNameSets, type NameSet } from "./harness/name-sets.js";
 export * from "./harness/needs.js";
 export {

@@ -10,8 +10,9 @@ import { opencode } from "./agents/opencode.js";
 import { pi } from "./agents/pi.js";
 import type { AgentChoice, AgentDriver, AgentTask } from "./types.js";
 
+export { accessOf } from "./agents/access.js";
 export { noTokens } from "./agents/token-usage.js";
-export { findVersion, isOlder } from "./agents/version.js";
+export { findVersion, versionFault } from "./agents/version.js";
 
 const BUILT_IN: Readonly<Record<string, AgentDriver>> = {
   "claude-code": claudeCode,
@@ -31,6 +32,17 @@ const OF_A_COMMAND: Readonly<Record<string, (command: readonly string[], task: A
 /** The names of the agents that are built in. */
 export function agentNames(): string[] {
   return [...Object.keys(BUILT_IN), ...Object.keys(OF_A_COMMAND)];
+}
+
+/** The drivers of the agents that are built in. */
+export function builtInAgents(): AgentDriver[] {
+  return Object.values(BUILT_IN);
+}
+
+/** The names of the agents that start MCP servers. */
+export function mcpAgentNames(): string[] {
+  const own = Object.entries(BUILT_IN).filter(([, { startsMcp }]) => startsMcp === true);
+  return [...own.map(([name]) => name), "acp"];
 }
 
 /** The hosts that each built-in agent needs of its provider, as entries of `network.allow`. */

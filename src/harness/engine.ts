@@ -1,8 +1,10 @@
 import { SandboxError } from "../../contracts/errors.js";
+import { writeHomeFiles } from "./engine/agent-home.js";
 import { EngineState } from "./engine/engine-state.js";
 import { preflight } from "./engine/preflight.js";
 import { runInstall } from "./engine/run-install.js";
 import { runNode } from "./engine/run-node.js";
+import { readHomeFiles } from "./home-files.js";
 import { needsOf } from "./needs.js";
 import { nodesBetween } from "./node-range.js";
 import { setupNode, toRunError } from "./nodes.js";
@@ -21,10 +23,10 @@ const ENVIRONMENT_CODES = [
  */
 export async function runBlueprint(blueprint: Blueprint, options: EngineOptions): Promise<RunOutcome> {
   const limits: RunLimits = { ...blueprint.limits, ...options.limits };
-  const { agents } = needsOf(blueprint, { ...options, limits });
+  const { agents } = needsOf(blueprint, { ...options, limits, env: { ...options.sandboxEnv, ...options.context.env } });
   const { startAt, until } = options;
   const nodes = startAt === null ? [] : nodesBetween(blueprint, startAt, until, "startAt");
-  const state = new EngineState(limits, options, blueprint.sandbox.env);
+  const state = new EngineState(limits, options, blueprint.sandbox);
   const reports: NodeReport[] = takeOver(blueprint, state, options);
   try {
     const look = (): Promise<void> => preflight(state, nodes, agents);
@@ -56,18 +58,25 @@ async function prepare(
   look: () => Promise<void>,
   reports: NodeReport[],
 ): Promise<RunError | undefined> {
-  const first = [
-    ...installs.map((step) => () => runInstall(state, step)),
-    ...sandbox.setup.map((run, at) => () => runNode(state, setupNode(`setup-${at + 1}`, run))),
-  ];
-  try {
-    for (const run of first) {
+  const through = async (steps: readonly (() => Promise<NodeReport>)[]): Promise<RunError | undefined> => {
+    for (const run of steps) {
       const report = await run();
       reports.push(report);
       if (report.status !== "success" && report.status !== "skipped") {
         return report.error ?? { code: "aborted", message: "it was ended while it was set up", retryable: false };
       }
     }
+    return undefined;
+  };
+  try {
+    const notInstalled = await through(installs.map((step) => () => runInstall(state, step)));
+    if (notInstalled !== undefined) return notInstalled;
+    // After the scripts of dependencies: a login is not for them.
+    await inTime(state, () => writeHomeFiles(state.sandbox, readHomeFiles(sandbox.home), state.signal));
+    const notSetUp = await through(
+      sandbox.setup.map((run, at) => () => runNode(state, setupNode(`setup-${at + 1}`, run))),
+    );
+    if (notSetUp !== undefined) return notSetUp;
     await inTime(state, look);
     return undefined;
   } catch (error) {

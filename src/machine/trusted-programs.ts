@@ -8,11 +8,11 @@ const SYSTEM_DIRECTORIES = ["/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew
  * The directories of a PATH without those that others may have put there: relative ones, ones below the current one, `node_modules/.bin`, and ones
  * that lead into the repository.
  */
-export function trustedDirectories(path: string, repository?: string): string[] {
+export function trustedDirectories(path: string, repository?: string, current: string = process.cwd()): string[] {
   return path.split(delimiter).filter((directory) => {
     if (!isAbsolute(directory) || leadsInto(directory, repository)) return false;
     if (SYSTEM_DIRECTORIES.includes(directory)) return true;
-    return !isWithin(directory, process.cwd()) && !directory.includes(join("node_modules", ".bin"));
+    return !isWithin(directory, current) && !directory.includes(join("node_modules", ".bin"));
   });
 }
 

@@ -42,6 +42,7 @@ export const NAMES_BACKENDS: Readonly<Record<string, string>> = {
   "src/harness/types/run-types.ts": "spec 4 names the option daytona of a run",
   "src/harness/backend-facts.ts": "spec 4 names the option daytona of a run",
   "src/harness/run/resume-run.ts": "spec 4 names the option daytona of a run",
+  "src/harness/agents/opencode.ts": "its configuration calls a program of the same machine local",
   "src/harness/run/check-options.ts": "spec 4 names the option daytona of a run",
 };
 

@@ -1,10 +1,12 @@
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Finding } from "../../contracts/finding.js";
+import { toAgentFinding } from "../../src/cli/verbs/doctor/agents.js";
 import { type BackendRow, toBackendRow } from "../../src/cli/verbs/doctor/backend-row.js";
 import { credentialFindings, GITHUB } from "../../src/cli/verbs/doctor/credentials.js";
 import { nodeFinding } from "../../src/cli/verbs/doctor/machine.js";
+import type { InstalledAgent } from "../../src/harness.js";
 import { namespaceFinding } from "../../src/sandbox/backends/local/probe-namespaces.js";
 import { type Bench, createBench, program } from "../support/cli.js";
 import { openTerminals } from "../support/terminal.js";
@@ -31,6 +33,21 @@ function finding(report: Report, section: string, name: string): Finding | undef
 }
 
 const SETS = [["VERCEL_OIDC_TOKEN"], ["VERCEL_TOKEN", "VERCEL_TEAM_ID", "VERCEL_PROJECT_ID"]];
+
+it.each<[string, InstalledAgent, Finding]>([
+  [
+    "that is not there",
+    { name: "pi", tried: ["1.0.0", "2.0.0"], install: "npm install -g pi" },
+    { name: "pi", status: "unused", detail: "not installed; tried: 1.0.0, 2.0.0", fix: "npm install -g pi" },
+  ],
+  [
+    "that is fine",
+    { name: "pi", path: "/bin/pi", version: "2.0.0", tried: ["1.0.0"], install: "x" },
+    { name: "pi", status: "ok", detail: "2.0.0 in /bin/pi; tried: 1.0.0" },
+  ],
+])("an agent %s is one row", (_, agent, row) => {
+  expect(toAgentFinding(agent)).toEqual(row);
+});
 
 describe("glovebox doctor", () => {
   it("finds the default backend working here, by sandboxes that it opened and took away", async () => {
@@ -117,6 +134,41 @@ describe("glovebox doctor", () => {
     }
     expect(stdout).toContain("The default backend, ./nowhere.mjs, does not work.");
     expect(stdout).toMatch(/^\.\/nowhere\.mjs \(default\)\n.*\n +fix: unset GLOVEBOX_BACKEND$/m);
+  });
+
+  it("shows the version of each agent, and the versions that were tried", async () => {
+    const bin = join(bench.path, "agents-bin");
+    mkdirSync(bin);
+    const put = (name: string, script: string): void =>
+      writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    put("claude", "echo '2.1.0 (Claude Code)'");
+    put("codex", 'test -z "$OPENAI_API_KEY" && echo codex-cli 999.0.0');
+    put("gemini", "echo 0.1.0");
+    put("pi", "exit 1");
+    const env = { PATH: `${bin}:${process.env["PATH"] ?? ""}`, OPENAI_API_KEY: "sk-0123456789" };
+    const report = await examine(env);
+    const about = (name: string): Finding | undefined => finding(report, "agents", name);
+    expect(about("claude-code")).toEqual({
+      name: "claude-code",
+      status: "limited",
+      detail: `claude-code 2.1.0 is older than 2.1.327, the oldest version that was tried; in ${join(bin, "claude")}`,
+      fix: "npm install -g @anthropic-ai/claude-code",
+    });
+    expect(about("codex")).toMatchObject({
+      status: "ok",
+      detail: expect.stringMatching(/^999\.0\.0 in .*; tried: 0\.1/) as string,
+    });
+    expect(about("gemini-cli")).toMatchObject({
+      status: "limited",
+      detail: expect.stringContaining("0.1.0 is too old") as string,
+    });
+    expect(about("pi")).toMatchObject({
+      status: "limited",
+      detail: expect.stringContaining("does not print its version") as string,
+    });
+    expect(report.code).toBe(0);
+    const short = await bench.run(["doctor"], { env });
+    expect(short.stdout).toMatch(/^ {2}agents +limited +claude-code 2\.1\.0 is older/m);
   });
 
   it("finds a machine that cannot make a work directory", async () => {

@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { reportSchema } from "../../src/harness/report/report-schema.js";
@@ -126,6 +127,103 @@ describe("the key of an agent", () => {
     const { plan } = await prepareRun({ blueprint, repo: bench.repo, intent: "x", sandboxType: "local", ...more });
     const rule = { hosts: ["api.anthropic.com"], header: "x-api-key", prefix: "sk-ant-" };
     expect(plan.sandbox.secrets).toEqual({ ANTHROPIC_API_KEY: rule });
+  });
+});
+
+describe("keys of AWS for an agent on Bedrock", () => {
+  const KEYS = { AWS_ACCESS_KEY_ID: "AKIA0123456789ABCDEF", AWS_SECRET_ACCESS_KEY: "r".repeat(40) };
+  const SIGNED = '--aws-sigv4 aws:amz:eu-central-1:bedrock --user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY"';
+  beforeAll(() => void Object.assign(process.env, KEYS, { AWS_SESSION_TOKEN: "session-0123456789" }));
+  afterAll(() => {
+    for (const name of [...Object.keys(KEYS), "AWS_SESSION_TOKEN"]) delete process.env[name];
+  });
+
+  const bedrock = (prompt: string, more: object = {}): Omit<HarnessOptions, "repo" | "intent"> => {
+    const env = {
+      CLAUDE_CODE_USE_BEDROCK: "1",
+      AWS_REGION: "eu-central-1",
+      ANTHROPIC_BEDROCK_BASE_URL: `https://${at()}`,
+    };
+    return options([ask(prompt, more)], { env });
+  };
+
+  test("sign at the proxy and are never inside", async () => {
+    const report = await bench.run({
+      runId: "bedrock",
+      ...bedrock(`fake: sh env; curl -sS ${SIGNED} -d '{}' "$ANTHROPIC_BEDROCK_BASE_URL/model/m/invoke"`),
+    });
+    const hosts = [at(), "bedrock.eu-central-1.amazonaws.com"];
+    expect(report).toMatchObject({
+      status: "success",
+      secrets: [{ name: "AWS_SECRET_ACCESS_KEY", kept: "outside", hosts }],
+    });
+    expect(server.asked.at(-1)).toMatchObject({
+      url: "/model/m/invoke",
+      headers: {
+        authorization: expect.stringContaining("Credential=AKIA0123456789ABCDEF/") as string,
+        "x-amz-security-token": "session-0123456789",
+      },
+    });
+    const seen = bench.file("bedrock", "events.jsonl");
+    for (const value of [...Object.values(KEYS), "session-0123456789"]) expect(seen).not.toContain(value);
+    expect(seen).toContain("AKIAGLOVEBOX");
+  });
+
+  test("go inside together where a node names one of them, and the report says so", async () => {
+    const report = await bench.run({
+      runId: "bedrock-inside",
+      ...bedrock(`fake: sh test "$AWS_ACCESS_KEY_ID$AWS_SESSION_TOKEN" = AKIA0123456789ABCDEFsession-0123456789`, {
+        secrets: ["AWS_ACCESS_KEY_ID"],
+      }),
+    });
+    expect(report.status).toBe("success");
+    expect(report.secrets).toEqual([
+      { name: "AWS_SECRET_ACCESS_KEY", kept: "inside", why: "a node names AWS_ACCESS_KEY_ID" },
+      { name: "AWS_ACCESS_KEY_ID", kept: "inside", why: "it belongs to AWS_SECRET_ACCESS_KEY" },
+      { name: "AWS_SESSION_TOKEN", kept: "inside", why: "it belongs to AWS_SECRET_ACCESS_KEY" },
+    ]);
+  });
+});
+
+describe("a subscription", () => {
+  test("whose token is in a private file stays outside, and no variable is needed", async () => {
+    const file = join(bench.scratch.path, "token");
+    writeFileSync(file, "sk-ant-oat01-0123456789\n", { mode: 0o600 });
+    const rule = { hosts: [at()], header: "authorization", prefix: "sk-ant-oat01-", from: { file } };
+    const base = options([
+      ask('fake: sh curl -sS -H "Authorization: Bearer $CLAUDE_CODE_OAUTH_TOKEN" "$ANTHROPIC_BASE_URL/v1"'),
+    ]);
+    delete process.env["ANTHROPIC_API_KEY"];
+    try {
+      const report = await bench.run({
+        runId: "subscription",
+        ...base,
+        sandbox: { ...base.sandbox, secrets: { CLAUDE_CODE_OAUTH_TOKEN: rule } },
+      });
+      expect(report).toMatchObject({
+        status: "success",
+        secrets: [{ name: "CLAUDE_CODE_OAUTH_TOKEN", kept: "outside", hosts: [at()] }],
+      });
+      expect(server.asked.at(-1)?.headers.authorization).toBe("Bearer sk-ant-oat01-0123456789");
+      const again = await resumeRun({ runId: "subscription", from: "ask", sandbox: { env: base.sandbox?.env ?? {} } });
+      expect(again.status).toBe("success");
+    } finally {
+      process.env["ANTHROPIC_API_KEY"] = KEY;
+    }
+  });
+
+  test("of which nothing is set is refused before anything is made", async () => {
+    delete process.env["ANTHROPIC_API_KEY"];
+    try {
+      await expect(bench.run({ runId: "keyless", ...options([ask("fake:")]) })).rejects.toMatchObject({
+        code: "unauthenticated",
+        message: expect.stringContaining("needs ANTHROPIC_API_KEY or") as string,
+      });
+      expect(bench.file("keyless", "run.json")).toBe("");
+      expect(bench.state("keyless", "run.json")).toBe("");
+    } finally {
+      process.env["ANTHROPIC_API_KEY"] = KEY;
+    }
   });
 });
 

@@ -16,6 +16,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 
 /** What each program must have printed when it found nothing wrong with itself. */
 const LAST_LINES: Readonly<Record<string, RegExp>> = {
+  "agent-config": /^declared, decided, written$/,
   "chat-executor": /^error send_mail \{\}: there is no tool send_mail$/,
   container: /^confined, saved, forked, refused$/,
   dagger: /^failed, kept, forked, restored$/,

@@ -11,6 +11,7 @@ import {
 } from "../../sandbox.js";
 import { UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
+import { agentFindings } from "./doctor/agents.js";
 import { type BackendRow, toBackendRow } from "./doctor/backend-row.js";
 import { runConformanceKit } from "./doctor/conformance.js";
 import { credentialFindings, GITHUB } from "./doctor/credentials.js";
@@ -63,6 +64,9 @@ async function examine(
     sections.push({ name, findings });
     backends.push(toBackendRow(name, findings, await capabilitiesOf(name), await lastConformance(name)));
   }
-  if (named === undefined) sections.push({ name: "github", findings: credentialFindings(GITHUB, process.env) });
+  if (named === undefined) {
+    sections.push({ name: "github", findings: credentialFindings(GITHUB, process.env) });
+    sections.push({ name: "agents", findings: await agentFindings() });
+  }
   return { sections, backends };
 }

@@ -10,6 +10,7 @@ export function acpAgent(command: readonly string[]): AgentDriver {
     cannot: ["tools"],
     network: [],
     secrets: [],
+    startsMcp: true,
     installHint: "or put it into the repository",
     command: () => ({ argv: command, stdin: "" }),
     reader: () => {

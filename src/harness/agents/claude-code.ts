@@ -9,8 +9,10 @@ import type {
   SessionTotals,
   TokenUsage,
 } from "../types.js";
+import { bedrockAccess, GOOGLE_TOKEN, isOn, vertexAccess } from "./clouds.js";
 import { failureOf } from "./failure-of.js";
 import { asCount, asRecord, asRecords, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
+import { toMcpServers } from "./mcp-servers.js";
 import { withoutResult } from "./no-result.js";
 import { added, beyond, noTokens } from "./token-usage.js";
 
@@ -27,13 +29,31 @@ export const claudeCode: AgentDriver = {
     ANTHROPIC_AUTH_TOKEN: { ...API, header: "authorization" },
     CLAUDE_CODE_OAUTH_TOKEN: { ...API, header: "authorization", prefix: "sk-ant-oat01-" },
   },
+  logins: { ".claude/.credentials.json": ["platform.claude.com", "console.anthropic.com"] },
+  providers: [
+    {
+      name: "Bedrock",
+      isChosen: ({ env }) => isOn(env["CLAUDE_CODE_USE_BEDROCK"]),
+      access: ({ env }) => bedrockAccess(env, "ANTHROPIC_BEDROCK_BASE_URL"),
+    },
+    {
+      name: "Vertex AI",
+      isChosen: ({ env }) => isOn(env["CLAUDE_CODE_USE_VERTEX"]),
+      access: ({ env }) =>
+        vertexAccess(env["CLOUD_ML_REGION"] ?? "us-east5", {
+          secrets: [GOOGLE_TOKEN],
+          baseUrl: "ANTHROPIC_VERTEX_BASE_URL",
+        }),
+    },
+  ],
+  startsMcp: true,
   versionArgv: ["claude", "--version"],
   minVersion: "2.0.0",
   tried: ["2.1.327"],
   sessionFolders: [".claude/projects"],
   installHint: "npm install -g @anthropic-ai/claude-code",
   command: (request) => ({
-    argv: ["claude", ...flags(request)],
+    argv: [...startOf(request), ...flags(request)],
     env: {
       // Without it the CLI refuses to skip its questions as root; the sandbox around it is ours.
       IS_SANDBOX: "1",
@@ -45,9 +65,22 @@ export const claudeCode: AgentDriver = {
   reader: (before) => new ClaudeReader(before),
 };
 
-function flags({ model, systemPrompt, tools, sessionId, maxCostUsd, maxTurns, args = [] }: AgentRequest): string[] {
+/** It takes no access token of Google's from a variable, so that goes by a header of ours, and it must not look for a login itself. */
+const WITH_TOKEN = `[ -z "$${GOOGLE_TOKEN}" ] || export CLAUDE_CODE_SKIP_VERTEX_AUTH=1 ANTHROPIC_CUSTOM_HEADERS="\${ANTHROPIC_CUSTOM_HEADERS:+$ANTHROPIC_CUSTOM_HEADERS
+}Authorization: Bearer $${GOOGLE_TOKEN}"
+exec claude "$@"`;
+
+function startOf({ env = {} }: AgentRequest): string[] {
+  return isOn(env["CLAUDE_CODE_USE_VERTEX"]) ? ["/bin/sh", "-c", WITH_TOKEN, "claude"] : ["claude"];
+}
+
+function flags(request: AgentRequest): string[] {
+  const { model, systemPrompt, tools, sessionId, maxCostUsd, maxTurns, args = [] } = request;
+  const mcpServers = toMcpServers(request);
   return [
     "-p",
+    // Like the list of tools, it takes everything up to the next flag.
+    ...(mcpServers === undefined ? [] : ["--mcp-config", JSON.stringify({ mcpServers })]),
     ...["--output-format", "stream-json", "--verbose", "--strict-mcp-config"],
     ...["--settings", '{"sandbox":{"enabled":false}}'],
     ...(model === undefined ? [] : ["--model", model]),

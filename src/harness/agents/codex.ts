@@ -9,6 +9,7 @@ import type {
 } from "../types.js";
 import { failureOfError } from "./failure-of.js";
 import { asCount, asRecord, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
+import { toMcpServers } from "./mcp-servers.js";
 import { withoutResult } from "./no-result.js";
 import { added, beyond, noTokens } from "./token-usage.js";
 
@@ -22,6 +23,8 @@ export const codex: AgentDriver = {
   network: ["api.openai.com"],
   secrets: [["CODEX_API_KEY", "OPENAI_API_KEY"]],
   keys: { CODEX_API_KEY: KEY, OPENAI_API_KEY: KEY },
+  logins: { ".codex/auth.json": ["chatgpt.com", "auth.openai.com"] },
+  startsMcp: true,
   versionArgv: ["codex", "--version"],
   minVersion: "0.100.0",
   installHint: "npm install -g @openai/codex",
@@ -34,12 +37,16 @@ export const codex: AgentDriver = {
   reader: (before) => new CodexReader(before),
 };
 
-/** It reads its key from a variable of its own only. */
+/** It reads its key from a variable of its own only. An empty one would hide its login. */
 const START = [
-  ...["/bin/sh", "-c", '[ -n "$CODEX_API_KEY" ] || export CODEX_API_KEY="$OPENAI_API_KEY"; exec codex "$@"', "codex"],
+  "/bin/sh",
+  "-c",
+  '[ -n "$CODEX_API_KEY" ] || [ -z "$OPENAI_API_KEY" ] || export CODEX_API_KEY="$OPENAI_API_KEY"; exec codex "$@"',
+  "codex",
 ];
 
-function flags({ model, sessionId, env = {}, args = [] }: AgentRequest): string[] {
+function flags(request: AgentRequest): string[] {
+  const { model, sessionId, env = {}, args = [] } = request;
   return [
     ...(sessionId === undefined ? [] : [sessionId]),
     ...["--json", "--skip-git-repo-check", "--ignore-user-config"],
@@ -48,6 +55,7 @@ function flags({ model, sessionId, env = {}, args = [] }: AgentRequest): string[
     // What it would fetch and report beside its work.
     ...["--disable", "plugins", "--disable", "apps", "-c", "analytics.enabled=false"],
     ...gatewayFlags(env["OPENAI_BASE_URL"]),
+    ...mcpFlags(request),
     ...(model === undefined ? [] : ["--model", model]),
     ...args,
   ];
@@ -56,8 +64,32 @@ function flags({ model, sessionId, env = {}, args = [] }: AgentRequest): string[
 /** A gateway is a provider of its own: it need not speak the WebSockets that Codex tries first with OpenAI. */
 function gatewayFlags(url: string | undefined): string[] {
   if (url === undefined || url === "") return [];
-  const provider = `{name="gateway",base_url=${JSON.stringify(url)},env_key="CODEX_API_KEY",wire_api="responses",supports_websockets=false}`;
+  const provider = `{name="gateway",base_url=${toToml(url)},env_key="CODEX_API_KEY",wire_api="responses",supports_websockets=false}`;
   return ["-c", 'model_provider="gateway"', "-c", `model_providers.gateway=${provider}`];
+}
+
+/** What a server may take to start. A program that is fetched first takes longer than the ten seconds that Codex gives it. */
+const MCP_START_SECONDS = 60;
+
+/** Each server is a table of its configuration. A server gets no variables but those that its table names. */
+function mcpFlags(request: AgentRequest): string[] {
+  const { secretNames = [] } = request;
+  return Object.entries(toMcpServers(request) ?? {}).flatMap(([name, { command, args, env }]) => {
+    const variables = Object.entries(env).map(([key, value]) => `${key}=${toToml(value)}`);
+    const table = [
+      `command=${toToml(command)}`,
+      `args=[${args.map(toToml).join(",")}]`,
+      `env={${variables.join(",")}}`,
+      `env_vars=[${secretNames.map(toToml).join(",")}]`,
+      `startup_timeout_sec=${MCP_START_SECONDS}`,
+    ];
+    return ["-c", `mcp_servers.${name}={${table.join(",")}}`];
+  });
+}
+
+/** A string of TOML has the escapes of JSON, and must not have the one control character that JSON leaves as it is. */
+function toToml(text: string): string {
+  return JSON.stringify(text).replaceAll("\u007f", "\\u007f");
 }
 
 const TOOLS: Readonly<Record<string, string>> = {

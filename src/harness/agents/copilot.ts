@@ -1,7 +1,8 @@
 import { defined } from "../../util/defined.js";
 import type { AgentDriver, AgentFailure, AgentReader, AgentRequest, AgentSignal, AgentVerdict } from "../types.js";
-import { failureOfStatus } from "./failure-of-status.js";
+import { failureOfStatus } from "./failure-of.js";
 import { asCount, asRecord, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
+import { toMcpServers } from "./mcp-servers.js";
 import { withoutResult } from "./no-result.js";
 
 /**
@@ -13,6 +14,7 @@ export const copilot: AgentDriver = {
   reportsCost: false,
   network: ["api.github.com", "*.githubcopilot.com"],
   secrets: [["COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN"]],
+  startsMcp: true,
   versionArgv: ["copilot", "--version"],
   minVersion: "1.0.100",
   tried: ["1.0.102"],
@@ -25,9 +27,13 @@ export const copilot: AgentDriver = {
   reader: () => new CopilotReader(),
 };
 
-function flags({ model, tools, sessionId, args = [] }: AgentRequest): string[] {
+function flags(request: AgentRequest): string[] {
+  const { model, tools, sessionId, args = [] } = request;
+  // A server gets none of its variables but PATH.
+  const mcpServers = toMcpServers(request, { refer: (name) => `\${${name}}`, more: { type: "stdio", tools: ["*"] } });
   return [
     ...["--output-format", "json", "--no-color", "--no-ask-user", "--no-remote", "--disable-client-telemetry"],
+    ...(mcpServers === undefined ? [] : ["--additional-mcp-config", JSON.stringify({ mcpServers })]),
     ...(model === undefined ? [] : ["--model", model]),
     ...(sessionId === undefined ? [] : [`--resume=${sessionId}`]),
     ...(tools === undefined ? ["--allow-all"] : tools.map((tool) => `--allow-tool=${tool}`)),

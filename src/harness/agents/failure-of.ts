@@ -31,11 +31,18 @@ const KINDS: Readonly<Record<string, AgentFailure>> = {
 export function failureOf({ status, kind = "" }: FailureFields): AgentFailure {
   const named = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
   // An account without money has the status of one that asks too often.
-  if (named === "quota" || status === 402) return "quota";
+  if (named === "quota") return "quota";
+  return failureOfStatus(status) ?? named ?? "agent_error";
+}
+
+/** Whose fault a failed request to a model was, by its HTTP status; undefined when the status doesn't say. */
+export function failureOfStatus(status: number | undefined): AgentFailure | undefined {
+  if (status === undefined) return undefined;
   if (status === 401 || status === 403) return "unauthenticated";
+  if (status === 402) return "quota";
   if (status === 429 || status === 529) return "rate_limit";
-  if (status === 408 || (status !== undefined && status >= 500)) return "network";
-  return named ?? "agent_error";
+  if (status === 408 || (status >= 500 && status < 600)) return "network";
+  return undefined;
 }
 
 /** Where the programs write the status in an error of their own. */

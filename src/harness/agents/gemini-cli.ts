@@ -8,8 +8,11 @@ import type {
   AgentSignal,
   AgentVerdict,
 } from "../types.js";
-import { failureOfStatus } from "./failure-of-status.js";
+import { isOn, vertexAccess } from "./clouds.js";
+import { failureOfStatus } from "./failure-of.js";
 import { asCount, asRecord, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
+import { toMcpServers } from "./mcp-servers.js";
+import { MessageParts } from "./message-parts.js";
 import { withoutResult } from "./no-result.js";
 
 /** Gemini CLI, by `gemini --output-format stream-json`. It does not say what it costs. */
@@ -19,6 +22,23 @@ export const geminiCli: AgentDriver = {
   cannot: ["tools"],
   network: ["generativelanguage.googleapis.com"],
   secrets: [["GEMINI_API_KEY"]],
+  keys: {
+    GEMINI_API_KEY: {
+      host: "generativelanguage.googleapis.com",
+      header: "x-goog-api-key",
+      baseUrl: "GOOGLE_GEMINI_BASE_URL",
+    },
+  },
+  logins: { ".gemini/oauth_creds.json": ["cloudcode-pa.googleapis.com", "oauth2.googleapis.com"] },
+  providers: [
+    {
+      name: "Vertex AI",
+      isChosen: ({ env }) => isOn(env["GOOGLE_GENAI_USE_VERTEXAI"]),
+      access: ({ env }) =>
+        vertexAccess(env["GOOGLE_CLOUD_LOCATION"], { secrets: ["GOOGLE_API_KEY"], baseUrl: "GOOGLE_VERTEX_BASE_URL" }),
+    },
+  ],
+  startsMcp: true,
   versionArgv: ["gemini", "--version"],
   minVersion: "0.61.0",
   tried: ["0.61.0"],
@@ -33,10 +53,15 @@ export const geminiCli: AgentDriver = {
   reader: () => new GeminiReader(),
 };
 
-/** With a gateway it refuses a key from the environment, unless its settings say that a key is to be used. */
-function settingsFor({ env = {} }: AgentRequest): Pick<AgentCommand, "homeFiles"> {
-  if (env["GOOGLE_GEMINI_BASE_URL"] === undefined) return {};
-  const settings = { security: { auth: { selectedType: "gemini-api-key" } } };
+/** It reads its MCP servers from a file only. With a gateway it refuses a key from the environment, unless that file says that a key is to be used. */
+function settingsFor(request: AgentRequest): Pick<AgentCommand, "homeFiles"> {
+  const isGateway = request.env?.["GOOGLE_GEMINI_BASE_URL"] !== undefined;
+  const mcpServers = toMcpServers(request, { refer: (name) => `$${name}`, more: { trust: true } });
+  if (!isGateway && mcpServers === undefined) return {};
+  const settings = {
+    ...(isGateway && { security: { auth: { selectedType: "gemini-api-key" } } }),
+    ...defined({ mcpServers }),
+  };
   return { homeFiles: { ".gemini/settings.json": JSON.stringify(settings) } };
 }
 
@@ -53,10 +78,8 @@ function flags({ model, sessionId, args = [] }: AgentRequest): string[] {
 const EXITS: Readonly<Record<number, AgentFailure | "turns">> = { 41: "unauthenticated", 53: "turns" };
 
 class GeminiReader implements AgentReader {
-  #said = "";
-  #message = "";
+  readonly #parts = new MessageParts();
   #error: string | undefined;
-  #isNewTurn = true;
   readonly #tools = new Map<string, string>();
 
   line(text: string): AgentSignal[] {
@@ -68,18 +91,17 @@ class GeminiReader implements AgentReader {
       }
       case "message":
         if (event["role"] !== "assistant") return [];
-        this.#message += asText(event["content"]) ?? "";
-        return [...this.#turn(), { type: "alive" }];
+        return this.#parts.piece(asText(event["content"]));
       case "tool_use":
-        return [...this.#flush(), ...this.#turn(), this.#call(event)];
+        return [...this.#parts.flush(), ...this.#parts.turn(), this.#call(event)];
       case "tool_result":
-        this.#isNewTurn = true;
+        this.#parts.endTool();
         return [{ type: "tool_result", ...this.#named(event), isError: event["status"] !== "success" }];
       case "error":
         if (event["severity"] !== "warning") this.#error = asText(event["message"]);
         return [];
       case "result":
-        return [...this.#flush(), ...this.#end(event)];
+        return [...this.#parts.flush(), ...this.#end(event)];
       default:
         return [];
     }
@@ -90,25 +112,9 @@ class GeminiReader implements AgentReader {
     const text = this.#error;
     const known = EXITS[exit.exitCode] ?? failureOfStatus(exit.exitCode + 256);
     const isOwn = exit.signal === undefined && known !== undefined;
-    if (isOwn && known === "turns") return { isError: true, text: text ?? this.#said, limit: "turns" };
+    if (isOwn && known === "turns") return { isError: true, text: text ?? this.#parts.said, limit: "turns" };
     if (isOwn && known !== "turns") return { isError: true, text: text ?? exit.stderr, failure: known };
     return text === undefined ? withoutResult(exit) : { isError: true, text, failure: "agent_error" };
-  }
-
-  /** A message comes in pieces. */
-  #flush(): AgentSignal[] {
-    const text = this.#message;
-    if (text === "") return [];
-    this.#message = "";
-    this.#said = text;
-    return [{ type: "message", text }];
-  }
-
-  /** It prints nothing when a turn starts: one starts with what comes first after the result of a tool. */
-  #turn(): AgentSignal[] {
-    if (!this.#isNewTurn) return [];
-    this.#isNewTurn = false;
-    return [{ type: "turn" }];
   }
 
   #call(event: Untrusted): AgentSignal {
@@ -132,7 +138,7 @@ class GeminiReader implements AgentReader {
     if (event["status"] === "success") {
       return [
         { type: "usage", usage },
-        { type: "result", result: { isError: false, text: this.#said } },
+        { type: "result", result: { isError: false, text: this.#parts.said } },
       ];
     }
     // Its exit code says more than the kind that is here, which is always "unknown".

@@ -1,7 +1,17 @@
 import { defined } from "../../util/defined.js";
-import type { AgentDriver, AgentReader, AgentRequest, AgentSignal, AgentVerdict, TokenUsage } from "../types.js";
-import { failureOfStatus } from "./failure-of-status.js";
+import type {
+  AgentCommand,
+  AgentDriver,
+  AgentReader,
+  AgentRequest,
+  AgentSignal,
+  AgentVerdict,
+  TokenUsage,
+} from "../types.js";
+import { bedrockAccess, vertexAccess } from "./clouds.js";
+import { failureOfStatus } from "./failure-of.js";
 import { asCount, asRecord, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
+import { toMcpServers } from "./mcp-servers.js";
 import { withoutResult } from "./no-result.js";
 
 /** opencode, by `opencode run --format json`. A model is written as provider/model. */
@@ -10,6 +20,21 @@ export const opencode: AgentDriver = {
   reportsCost: true,
   network: ["api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com", "opencode.ai"],
   secrets: [["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENCODE_API_KEY"]],
+  logins: { ".local/share/opencode/auth.json": [] },
+  providers: [
+    {
+      name: "Bedrock",
+      isChosen: ({ model = "" }) => model.startsWith("amazon-bedrock/"),
+      access: ({ env }) => bedrockAccess(env),
+    },
+    {
+      name: "Vertex AI",
+      isChosen: ({ model = "" }) => /^google-vertex(?:-anthropic)?\//.test(model),
+      access: ({ env }) =>
+        vertexAccess(env["GOOGLE_VERTEX_LOCATION"] ?? env["GOOGLE_CLOUD_LOCATION"] ?? env["VERTEX_LOCATION"]),
+    },
+  ],
+  startsMcp: true,
   versionArgv: ["opencode", "--version"],
   minVersion: "1.18.0",
   tried: ["1.18.33"],
@@ -23,10 +48,22 @@ export const opencode: AgentDriver = {
       OPENCODE_DISABLE_SHARE: "1",
       ...(request.tools !== undefined && { OPENCODE_PERMISSION: permissionFor(request.tools) }),
     },
+    ...configFor(request),
     stdin: request.systemPrompt === undefined ? request.prompt : `${request.systemPrompt}\n\n${request.prompt}`,
   }),
   reader: () => new OpencodeReader(),
 };
+
+/** Of the files that it merges, the one that nobody else writes. */
+function configFor(request: AgentRequest): Pick<AgentCommand, "homeFiles"> {
+  const servers = Object.entries(toMcpServers(request) ?? {});
+  if (servers.length === 0) return {};
+  const mcp = servers.map(([name, { command, args, env }]) => [
+    name,
+    { type: "local", command: [command, ...args], environment: env, enabled: true },
+  ]);
+  return { homeFiles: { ".config/opencode/config.json": JSON.stringify({ mcp: Object.fromEntries(mcp) }) } };
+}
 
 function flags({ model, sessionId, args = [] }: AgentRequest): string[] {
   return [

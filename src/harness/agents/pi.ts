@@ -7,6 +7,7 @@ import type {
   AgentVerdict,
   TokenUsage,
 } from "../types.js";
+import { bedrockAccess, vertexAccess } from "./clouds.js";
 import { failureOfError } from "./failure-of.js";
 import { asCount, asRecord, asRecords, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
 import { withoutResult } from "./no-result.js";
@@ -22,6 +23,19 @@ export const pi: AgentDriver = {
     OPENAI_API_KEY: { host: "api.openai.com", header: "authorization", prefix: "sk-" },
     GEMINI_API_KEY: { host: "generativelanguage.googleapis.com", header: "x-goog-api-key" },
   },
+  logins: { ".pi/agent/auth.json": [] },
+  providers: [
+    {
+      name: "Bedrock",
+      isChosen: ({ model = "" }) => model.startsWith("amazon-bedrock/"),
+      access: ({ env }) => bedrockAccess(env),
+    },
+    {
+      name: "Vertex AI",
+      isChosen: ({ model = "" }) => model.startsWith("google-vertex/"),
+      access: ({ env }) => vertexAccess(env["GOOGLE_CLOUD_LOCATION"]),
+    },
+  ],
   versionArgv: ["pi", "--version"],
   minVersion: "0.80.0",
   installHint: "npm install -g @earendil-works/pi-coding-agent, with Node 22.19 or later",

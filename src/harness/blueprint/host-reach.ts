@@ -1,3 +1,4 @@
+import { hostFilesOf } from "../home-files.js";
 import { type HostWish, KINDS, wishForHosts, wishForSecrets } from "../nodes.js";
 import { fields } from "../schema.js";
 import type { Blueprint } from "../types.js";
@@ -14,6 +15,7 @@ export const REACHES_HOST: ReadonlyMap<string, HostWish> = new Map<string, HostW
   ["sandbox.secrets", (value) => wishForSecrets(Object.keys(value as object))],
   ["sandbox.install", (value) => (value === false ? undefined : "a package registry, for its install step")],
   ["sandbox.copy", (value) => `${[value].flat().join(", ")} of your working tree`],
+  ["sandbox.home", wishForFiles],
   // The host fetches it, with the user's credentials where it has some.
   ["sandbox.image", (value) => `the image ${String(value)}`],
   ["nodes[].secrets", wishForSecrets],
@@ -61,6 +63,11 @@ function reachBelow(value: unknown, field: string): string[] {
   if (typeof value !== "object" || value === null) return [`the field ${field}`];
   const inner = MAPS.has(field) ? () => `${field}{}` : (key: string) => (field === "" ? key : `${field}.${key}`);
   return Object.entries(value).flatMap(([key, item]) => reachBelow(item, inner(key)));
+}
+
+function wishForFiles(value: unknown): string | undefined {
+  const files = hostFilesOf(value as Blueprint["sandbox"]["home"]).map(({ file }) => `the file ${file}`);
+  return files.length === 0 ? undefined : files.join(", ");
 }
 
 function inNode(field: string): string {

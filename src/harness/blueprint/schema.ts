@@ -4,7 +4,7 @@ import { type Fields, type JsonSchema, type Schema, toJsonSchema } from "../../u
 import type { NodeSpecBase } from "../node-types.js";
 import { KINDS, type NodeKindModule } from "../nodes.js";
 import { fields, type Written } from "../schema.js";
-import type { BlueprintSpec } from "../types.js";
+import type { BlueprintSpec, HomeFile } from "../types.js";
 
 const { aboveZero, argv, cwd, description, duration, hosts, id, limits, name, positive, secrets, text, variables } =
   fields;
@@ -38,6 +38,15 @@ function nodeOf({ name: kind, aliases, properties }: NodeKindModule): Schema<Wri
 }
 
 const node = is.choice<WrittenNode[]>("kind", "a node", ...KINDS.map(nodeOf));
+
+const homePath = is.string({
+  pattern: "^(?![/~])(?!(?:.*/)?\\.{1,2}(?:/|$))(?!.*//)[^\\0\\r\\n]*[^/\\0\\r\\n]$",
+  description: "a path below HOME, such as .config/tool.json",
+});
+const hostPath = is.string({
+  pattern: "^~?/[^\\0\\r\\n]+$",
+  description: "an absolute path, or one that starts with ~/",
+});
 
 /** A blueprint as a document has it. */
 interface WrittenBlueprint extends Omit<Written<BlueprintSpec>, "nodes"> {
@@ -79,6 +88,20 @@ export const blueprintSchema: Schema<WrittenBlueprint> = is.object(
         description: "Installs dependencies before the first node. Default: found from the lockfile; false: nothing.",
       }),
       copy: is.list(name, { description: "Ignored paths of your working tree to copy in, such as node_modules." }),
+      home: is.noted(
+        is.record(
+          is.union(
+            "a text or { file }",
+            is.string({ maxLength: 1_000_000 }),
+            is.object<HomeFile>({ file: is.required(hostPath) }),
+          ),
+          homePath,
+        ),
+        {
+          maxProperties: 64,
+          description: "Files below HOME: a text, or { file } for a file of your machine, which is copied in.",
+        },
+      ),
       limits: is.object({ memory: positive, cpus: aboveZero, pids: positive, disk: positive }),
       mounts: is.list(is.object({ source: is.required(name), target: name, writable: is.flag })),
     }),

@@ -8,7 +8,7 @@ const WRITE = 'umask 077; mkdir -p -- "$HOME/$1" && cat > "$HOME/$2"';
 /** Writes files below HOME in a sandbox, which the calls for files of the work directory don't reach. */
 export async function writeHomeFiles(
   sandbox: Sandbox,
-  files: Readonly<Record<string, string>> = {},
+  files: Readonly<Record<string, string | Uint8Array>> = {},
   signal?: AbortSignal,
 ): Promise<void> {
   for (const [path, stdin] of Object.entries(files)) {

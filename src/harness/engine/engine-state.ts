@@ -6,6 +6,7 @@ import { toOutputEvent } from "../store.js";
 import type {
   AgentChoice,
   AgentReport,
+  Blueprint,
   EngineOptions,
   EventSink,
   LimitHit,
@@ -30,6 +31,10 @@ export class EngineState {
   readonly limits: RunLimits;
   /** The variables of the blueprint that every command in the sandbox has. */
   readonly sandboxEnv: Readonly<Record<string, string>>;
+  /** Those, and the ones that the sandbox was opened with besides: no report has these. */
+  readonly allSandboxEnv: Readonly<Record<string, string>>;
+  /** Paths below HOME of the files that the blueprint declares. */
+  readonly home: ReadonlySet<string>;
   readonly secrets: Readonly<Record<string, string>>;
   readonly choice: AgentChoice;
   readonly hidden: RedactOptions;
@@ -59,8 +64,14 @@ export class EngineState {
   readonly #warned: Set<LimitHit["limit"]> = new Set();
   #queue: Promise<void> = Promise.resolve();
 
-  constructor(limits: RunLimits, options: EngineOptions, sandboxEnv: Readonly<Record<string, string>> = {}) {
-    this.sandboxEnv = sandboxEnv;
+  constructor(
+    limits: RunLimits,
+    options: EngineOptions,
+    { env = {}, home = {} }: Partial<Pick<Blueprint["sandbox"], "env" | "home">> = {},
+  ) {
+    this.sandboxEnv = env;
+    this.allSandboxEnv = { ...env, ...options.sandboxEnv };
+    this.home = new Set(Object.keys(home));
     this.sandbox = options.sandbox;
     this.context = options.context;
     this.limits = limits;

@@ -1,4 +1,4 @@
-import { findVersion, isOlder } from "../agents.js";
+import { findVersion, versionFault } from "../agents.js";
 import type { AgentNeed } from "../needs.js";
 import { KINDS, kindOf } from "../nodes.js";
 import type { AgentDriver, BlueprintNode } from "../types.js";
@@ -43,13 +43,9 @@ async function checkVersion(state: EngineState, driver: AgentDriver, argv: reado
   }
   const version = findVersion(result.stdout) ?? findVersion(result.stderr);
   if (version === undefined) return await state.warn(`${driver.name} does not print its version: ${said}`);
-  if (driver.minVersion !== undefined && isOlder(version, driver.minVersion)) {
-    throw missingAgent(driver, `${driver.name} ${version} is too old; ${driver.minVersion} or later is needed`);
-  }
-  const [oldest] = driver.tried ?? [];
-  if (oldest !== undefined && isOlder(version, oldest)) {
-    await state.warn(`${driver.name} ${version} is older than ${oldest}, the oldest version that was tried`);
-  }
+  const fault = versionFault(driver, version);
+  if (fault?.isTooOld === true) throw missingAgent(driver, fault.message);
+  if (fault !== undefined) await state.warn(fault.message);
   state.versions.set(driver.name, version);
   await state.emit({ type: "agent.version", agent: driver.name, version });
 }

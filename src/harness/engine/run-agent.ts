@@ -1,8 +1,9 @@
 import { posix } from "node:path";
 import { defined } from "../../util/defined.js";
-import { driverOf, noTokens } from "../agents.js";
+import { accessOf, driverOf, noTokens } from "../agents.js";
 import { type AgentJob, type AgentOutcome, toOutcome, toRunError } from "../nodes.js";
 import type {
+  AgentCommand,
   AgentDriver,
   AgentHost,
   AgentReader,
@@ -69,11 +70,11 @@ async function follow(
   };
   try {
     const command = driver.command(request);
-    await writeHomeFiles(state.sandbox, command.homeFiles, state.signal);
+    await writeHomeFiles(state.sandbox, ownFiles(state, command), state.signal);
     process = await AgentProcess.start(state.sandbox, {
       command,
       isDialog: dialog !== undefined,
-      env: await environmentOf(state, { env: job.env, secrets: [...job.secrets, ...driver.secrets.flat()] }),
+      env: await environmentOf(state, { env: job.env, secrets: [...job.secrets, ...keysOf(driver, request)] }),
       ...(job.cwd !== undefined && { cwd: job.cwd }),
       onStdout: (chunk) => pipe.write(isText ? "stdout" : "transcript", chunk),
       onStderr: async (chunk) => {
@@ -94,6 +95,17 @@ async function follow(
     watch.end();
     await dialog?.close();
   }
+}
+
+/** The files that a driver writes. One that the blueprint has in its `home` stays as it is there. */
+function ownFiles({ home }: EngineState, { homeFiles = {} }: AgentCommand): Record<string, string> {
+  return Object.fromEntries(Object.entries(homeFiles).filter(([path]) => !home.has(path)));
+}
+
+/** The variables with keys for the service that the node has chosen. */
+function keysOf(driver: AgentDriver, { env = {}, model }: AgentRequest): string[] {
+  const { secrets, keys = {} } = accessOf(driver, { env, ...defined({ model }) });
+  return secrets.flat().flatMap((name) => [name, ...(keys[name]?.with ?? []), ...(keys[name]?.maybeWith ?? [])]);
 }
 
 /** What an agent that is talked with may use: no secret that it could pass on to what it starts. */
@@ -184,17 +196,18 @@ function spentLimit({ costUsd, turns }: AgentBounds, state: EngineState, nodeId:
 
 async function requestOf(
   state: EngineState,
-  { task, more, env, nodeId }: AgentJob,
+  { task, more, env, nodeId, secrets }: AgentJob,
   bounds: AgentBounds,
 ): Promise<AgentRequest> {
   const model = state.choice.model ?? task.model;
   const sessionId = await sessionOf(state, task, nodeId);
-  const { tools, args } = task;
+  const { tools, args, mcp } = task;
   return {
     prompt: await renderText(state, task.prompt, more),
-    env: { ...state.sandboxEnv, ...(await environmentOf(state, { env, secrets: [] })) },
+    env: { ...state.allSandboxEnv, ...(await environmentOf(state, { env, secrets: [] })) },
     ...(task.systemPrompt !== undefined && { systemPrompt: await renderText(state, task.systemPrompt, more) }),
-    ...defined({ model, tools, args, sessionId, maxCostUsd: bounds.costUsd, maxTurns: bounds.turns }),
+    ...(secrets.length > 0 && { secretNames: secrets }),
+    ...defined({ model, tools, args, mcp, sessionId, maxCostUsd: bounds.costUsd, maxTurns: bounds.turns }),
   };
 }
 

@@ -1,11 +1,10 @@
-import { spawn } from "node:child_process";
 import { delimiter, isAbsolute } from "node:path";
 import { findProgram, trustedDirectories } from "../../machine/trusted-programs.js";
 import { findGit } from "../../sandbox/host.js";
 import { isWithin, realPathOf } from "../../util/repository-of.js";
+import { outputOf } from "../output-of.js";
 import { type Answer, plainAddress, type Question, type ToolSettings } from "./tool.js";
 
-const MAX_CHARACTERS = 16_384;
 /** What npm, pnpm, yarn and corepack set for the programs that they start. */
 const OF_NPM = /^(?:npm_|pnpm_|NODE_OPTIONS$|NODE_PATH$|INIT_CWD$|PROJECT_CWD$|BERRY_BIN_FOLDER$|COREPACK_ROOT$)/;
 /** Nothing is fetched, written or coloured for an answer. */
@@ -71,46 +70,6 @@ function ownVariables({ isUnconfigured }: Question, { env, repository }: Asker):
     value === undefined || isLeftOut(name, value) ? [] : [[name, value] as const],
   );
   return Object.fromEntries(own);
-}
-
-/** What a command prints; undefined if it fails, prints too much, or is not done in time. */
-async function outputOf(
-  [program = "", ...args]: readonly string[],
-  { env, signal, deadline }: { env: Record<string, string>; signal: AbortSignal | undefined; deadline: number },
-): Promise<string | undefined> {
-  return await new Promise((resolve) => {
-    // A group of its own, so that what the tool has started ends with it.
-    const child = spawn(program, args, { cwd: "/", env, detached: true, stdio: ["ignore", "pipe", "ignore"] });
-    let text = "";
-    const end = (output: string | undefined): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", stop);
-      resolve(output);
-    };
-    const stop = (): void => {
-      if (child.pid !== undefined) killGroup(child.pid);
-      child.stdout.destroy();
-      child.unref();
-      end(undefined);
-    };
-    // A timer of its own: a signal made of others may be collected before it fires.
-    const timer = setTimeout(stop, deadline);
-    signal?.addEventListener("abort", stop);
-    child.stdout.setEncoding("utf8").on("data", (piece: string) => {
-      text += piece;
-      if (text.length > MAX_CHARACTERS) stop();
-    });
-    child.on("error", () => end(undefined));
-    child.on("close", (code) => end(code === 0 ? text : undefined));
-  });
-}
-
-function killGroup(pid: number): void {
-  try {
-    process.kill(-pid, "SIGKILL");
-  } catch {
-    // It is gone already.
-  }
 }
 
 function toAnswer(name: string, output: string | undefined): Answer {

@@ -17,6 +17,17 @@ export interface AgentRequest {
   readonly env?: Readonly<Record<string, string>>;
   /** More arguments of its program, in the words of its own CLI. */
   readonly args?: readonly string[];
+  /** MCP servers that it starts, by their names. */
+  readonly mcp?: Readonly<Record<string, McpServer>>;
+  /** Variables with secrets that its node names, and that these servers get, too. Only the names: the agent has the values. */
+  readonly secretNames?: readonly string[];
+}
+
+/** An MCP server: a program in the sandbox that an agent starts and talks with by stdin and stdout. */
+export interface McpServer {
+  /** The program and its arguments. */
+  readonly command: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** The command that a driver wants to be run. The prompt goes by stdin: no limit of length, and nobody sees it in `ps`. */
@@ -70,11 +81,45 @@ export interface AgentReader {
 /** Where the value of an agent's variable goes. */
 export interface AgentKey {
   readonly host: string;
-  readonly header: string;
+  /** More hosts of the same service, which no base URL replaces. */
+  readonly otherHosts?: readonly string[];
+  /** The header that has it. Of keys that sign, there is none. */
+  readonly header?: string;
+  /** `aws`: it is half of a pair of keys by which requests are signed. */
+  readonly sign?: "aws";
+  /** Variables without which it is no use; they stay outside with it, or go inside with it. */
+  readonly with?: readonly string[];
+  /** The same, where they are set. */
+  readonly maybeWith?: readonly string[];
   /** What the agent expects its value to start with. */
   readonly prefix?: string;
   /** The variable that names another address, which then takes the place of `host`. */
   readonly baseUrl?: string;
+}
+
+/** What an agent needs to reach its models. */
+export interface AgentAccess {
+  /** Hosts that it must reach, for example its API. */
+  readonly network: readonly string[];
+  /** Variables that it needs; of each group one is enough. */
+  readonly secrets: readonly (readonly string[])[];
+  /** Where their values go. Those of which this is known stay outside of the sandbox where the backend can keep them there. */
+  readonly keys?: Readonly<Record<string, AgentKey>>;
+  /** Files below HOME that can have a login, in place of those variables, each with the hosts that it needs besides. */
+  readonly logins?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** What a node says about the service of its models. */
+export interface AgentSetting {
+  readonly env: Readonly<Record<string, string>>;
+  readonly model?: string;
+}
+
+/** Another service by which an agent reaches its models, such as Bedrock. */
+export interface AgentProvider {
+  readonly name: string;
+  isChosen(setting: AgentSetting): boolean;
+  access(setting: AgentSetting): AgentAccess;
 }
 
 /** What a driver has that talks with its agent: the agent's stdin, and the sandbox around it. */
@@ -101,16 +146,14 @@ export interface AgentDialog extends AgentReader {
 }
 
 /** One coding agent: how it is called, and how its output is read. Pure; the harness runs the process. */
-export interface AgentDriver {
+export interface AgentDriver extends AgentAccess {
   readonly name: string;
   /** Whether the agent says what it costs. Without that, a cost limit is refused. */
   readonly reportsCost: boolean;
-  /** Hosts that it must reach, for example its API. */
-  readonly network: readonly string[];
-  /** Variables that it needs; of each group one is enough. */
-  readonly secrets: readonly (readonly string[])[];
-  /** Where their values go. Those of which this is known stay outside of the sandbox where the backend can keep them there. */
-  readonly keys?: Readonly<Record<string, AgentKey>>;
+  /** Services that a node can choose in place of its own; the first that is chosen counts. */
+  readonly providers?: readonly AgentProvider[];
+  /** Whether it starts the MCP servers of a request. Without that, `mcp` is refused before the run. */
+  readonly startsMcp?: boolean;
   /** What its CLI has no way to do; asking for it is refused before the run. */
   readonly cannot?: readonly ("tools" | "continue")[];
   /** Prints the version; run in the sandbox before the first node. Absent: presence is not checked. */

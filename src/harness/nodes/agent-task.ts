@@ -2,7 +2,7 @@ import type { NetworkRule } from "../../../contracts/types.js";
 import { defined } from "../../util/defined.js";
 import type { Fields } from "../../util/schema.js";
 import * as is from "../../util/schema.js";
-import type { AgentDriver, LimitsSpec, RunLimits, Text } from "../node-types.js";
+import type { AgentDriver, LimitsSpec, McpServer, RunLimits, Text } from "../node-types.js";
 import { type FieldPath, fields, type ReportFault, toLimits, type Written } from "../schema.js";
 import { type HostWish, wishForHosts } from "./host-wish.js";
 import { type NodeText, textAt } from "./node-text.js";
@@ -21,6 +21,8 @@ export interface AgentTask {
   readonly tools?: readonly string[];
   /** More arguments of the agent's program, in the words of its own CLI. */
   readonly args?: readonly string[];
+  /** MCP servers that the agent starts in the sandbox, by their names. */
+  readonly mcp?: Readonly<Record<string, McpServer>>;
   /** Continue the session of this node. */
   readonly continue?: string;
   readonly network: { readonly allow: readonly (string | NetworkRule)[] };
@@ -35,6 +37,9 @@ export interface AgentTaskSpec extends Partial<Omit<AgentTask, "prompt" | "netwo
   network?: Partial<AgentTask["network"]>;
   limits?: LimitsSpec;
 }
+
+/** Agents make the names of tools from it. */
+const serverName = is.string({ pattern: "^[A-Za-z][A-Za-z0-9_-]{0,31}$" });
 
 /** The fields of an agent's task. */
 export const TASK_FIELDS: Fields<Written<AgentTaskSpec>> = {
@@ -51,6 +56,13 @@ export const TASK_FIELDS: Fields<Written<AgentTaskSpec>> = {
   tools: is.noted(fields.texts, { description: "What the agent may use, in the words of its own CLI." }),
   allowedTools: fields.texts,
   args: is.noted(fields.texts, { description: "More arguments of the agent's program, in the words of its own CLI." }),
+  mcp: is.noted(
+    is.record(is.object<McpServer>({ command: is.required(fields.argv), env: fields.variables }), serverName),
+    {
+      maxProperties: 32,
+      description: "MCP servers that the agent starts in the sandbox, by their names. They get no templates.",
+    },
+  ),
   continue: is.noted(fields.id, { description: "Continue the session of this node." }),
   network: is.object({ allow: is.noted(fields.hosts, { description: "Hosts beside those that the agent needs." }) }),
   limits: fields.limits,
@@ -58,7 +70,7 @@ export const TASK_FIELDS: Fields<Written<AgentTaskSpec>> = {
 
 /** The ones that only say what happens in the sandbox. */
 export const HARMLESS_TASK_FIELDS: readonly string[] = [
-  ...["command", "output", "prompt", "systemPrompt", "model", "tools", "args", "continue"],
+  ...["command", "output", "prompt", "systemPrompt", "model", "tools", "args", "mcp", "continue"],
   ...Object.keys(fields.limits.properties ?? {}).map((field) => `limits.${field}`),
 ];
 
@@ -103,6 +115,7 @@ export function toTask(spec: AgentTaskSpec, place: FieldPath, report: ReportFaul
       model: spec.model,
       tools: spec.tools ?? spec.allowedTools,
       args: spec.args,
+      mcp: spec.mcp,
       continue: spec.continue,
     }),
   };

@@ -106,7 +106,7 @@ export const gateKind: NodeKindModule<GateSpec, GateNode> = {
           ]),
     ];
   },
-  agentOf: ({ onFail }) => onFail && { task: onFail, place: ["onFail"], secrets: onFail.secrets },
+  agentOf: ({ onFail }) => onFail && { task: onFail, place: ["onFail"], secrets: onFail.secrets, env: onFail.env },
   async preflight(nodes, { sandbox }) {
     const guarded = nodes.find(({ protect }) => protect.length > 0);
     if (guarded === undefined) return;

@@ -1,5 +1,5 @@
 import type { Fields } from "../../util/schema.js";
-import type { NodeBase, NodeSpecBase } from "../node-types.js";
+import type { NodeBase, NodeSpecBase, Text } from "../node-types.js";
 import type { FieldPath, ReportFault, Written } from "../schema.js";
 import type { AgentTask } from "./agent-task.js";
 import type { HostWish } from "./host-wish.js";
@@ -16,6 +16,8 @@ export interface AgentUse {
   readonly place: FieldPath;
   /** Secrets beside those of the node. */
   readonly secrets: readonly string[];
+  /** Variables beside those of the node. */
+  readonly env?: Readonly<Record<string, Text>>;
 }
 
 /** Everything about one kind of node. The table in `nodes.ts` lists all of them. */

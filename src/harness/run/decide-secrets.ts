@@ -4,6 +4,7 @@ import { parseRules } from "../../sandbox/host.js";
 import { backendOf } from "../../sandbox.js";
 import { defined } from "../../util/defined.js";
 import { sandboxOptionsIn } from "../backend-facts.js";
+import { hostFilesOf } from "../home-files.js";
 import type { BlueprintNeeds } from "../needs.js";
 import { agentOf } from "../nodes.js";
 import type { AgentKey, Blueprint, HarnessOptions, SecretReport } from "../types.js";
@@ -32,11 +33,18 @@ export async function decideSecrets(
   const rules: Record<string, SecretRule> = { ...blueprint.sandbox.secrets, ...sandboxOptionsIn(options).secrets };
   assertThere(rules);
   const inside: SecretReport[] = [];
+  const companions = companionsIn(setting);
   for (const name of Object.keys(setting.values)) {
-    if (Object.hasOwn(rules, name)) continue;
+    if (Object.hasOwn(rules, name) || companions.has(name)) continue;
     const found = await ruleFor(name, blueprint, options, setting);
     if (typeof found === "string") inside.push({ name, kept: "inside", why: found });
     else rules[name] = found;
+  }
+  for (const [name, main] of companions) {
+    if (!Object.hasOwn(rules, main)) inside.push({ name, kept: "inside", why: `it belongs to ${main}` });
+  }
+  for (const { path, file } of hostFilesOf(blueprint.sandbox.home)) {
+    inside.push({ name: `~/${path}`, kept: "inside", why: `a copy of ${file}, as sandbox.home says` });
   }
   const outside = Object.entries(rules).map(
     ([name, { hosts }]): SecretReport => ({
@@ -46,6 +54,24 @@ export async function decideSecrets(
     }),
   );
   return { rules, reports: [...outside, ...inside] };
+}
+
+/** The secrets whose values the sandbox fetches from somewhere else than their own variables. */
+export function fetchedElsewhere(rules: Readonly<Record<string, SecretRule>> = {}): string[] {
+  return Object.entries(rules).flatMap(([name, { from }]) => (from === undefined ? [] : [name]));
+}
+
+/** The variables that go the way of another one, by their names. */
+function companionsIn({ needs, values }: Setting): Map<string, string> {
+  const keys = needs.agents.flatMap(({ access }) => Object.entries(access.keys ?? {}));
+  const others = keys
+    .filter(([main]) => Object.hasOwn(values, main))
+    .flatMap(([main, key]) => companionsOf(key).map((name): [string, string] => [name, main]));
+  return new Map(others.filter(([name]) => Object.hasOwn(values, name)));
+}
+
+function companionsOf({ with: always = [], maybeWith = [] }: AgentKey): string[] {
+  return [...always, ...maybeWith];
 }
 
 /** Before anything is made: the sandbox would refuse it later. */
@@ -66,13 +92,18 @@ async function ruleFor(
   options: HarnessOptions,
   { needs, values, network, backend }: Setting,
 ): Promise<SecretRule | string> {
-  const isNamed = blueprint.nodes.some((node) => [...node.secrets, ...(agentOf(node)?.secrets ?? [])].includes(name));
-  if (isNamed) return "a node names it";
-  const key = needs.agents.flatMap(({ driver }) => driver.keys?.[name] ?? [])[0];
+  const key = needs.agents.flatMap(({ access }) => access.keys?.[name] ?? [])[0];
+  const all = [name, ...companionsOf(key ?? { host: "" })];
+  const named = blueprint.nodes.flatMap((node) => [...node.secrets, ...(agentOf(node)?.secrets ?? [])]);
+  if (named.includes(name)) return "a node names it";
   if (key === undefined) return "it is not known which host it is for";
+  const other = all.find((each) => named.includes(each));
+  if (other !== undefined) return `a node names ${other}`;
   const envs = environmentsOf(blueprint, options);
-  if (envs.some((env) => Object.hasOwn(env, name))) return "env has it, too";
-  if (values[name] !== process.env[name]) return "its value is not in the environment of this process";
+  if (all.some((each) => envs.some((env) => Object.hasOwn(env, each)))) return "env has it, too";
+  if (all.some((each) => (values[each] ?? "") !== (process.env[each] ?? ""))) {
+    return "its value is not in the environment of this process";
+  }
   if (!/^[\x21-\x7e]{8,}$/.test(values[name] ?? "")) return "its value is too short, or has odd characters";
   const { secrets, reasons = {} } = (await backendOf(backend)).capabilities(sandboxOptionsIn(options));
   if (secrets !== true) return reasons.secrets ?? `the ${backend} backend can't keep it outside`;
@@ -83,7 +114,8 @@ async function ruleFor(
   const missing = hosts.find(({ host, port }) => !policy.isAllowed(host, port));
   if (missing !== undefined) return `network.allow does not have ${missing.host}:${missing.port}`;
   const entries = hosts.map(({ host, port }) => (port === 443 ? host : `${host}:${port}`));
-  return { hosts: entries, header: key.header, ...defined({ prefix: key.prefix }) };
+  const { header, sign, prefix } = key;
+  return { hosts: entries, ...defined({ header, sign, prefix }) };
 }
 
 /** All variables that a run sets for its commands. */
@@ -93,12 +125,14 @@ function environmentsOf({ sandbox, nodes }: Blueprint, options: HarnessOptions):
 
 /** Where the value is sent to; undefined if it may go somewhere without TLS, or to an address that is made later. */
 function hostsOf(
-  { host, baseUrl = "" }: AgentKey,
+  { host, otherHosts = [], baseUrl = "" }: AgentKey,
   envs: readonly Variables[],
 ): { host: string; port: number }[] | undefined {
   const given = envs.flatMap((env) => env[baseUrl] ?? []);
-  if (given.length === 0) return [{ host, port: 443 }];
+  const others = otherHosts.map((name) => ({ host: name, port: 443 }));
+  if (given.length === 0) return [{ host, port: 443 }, ...others];
   const urls = given.map((text) => (typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined));
   if (!urls.every((url) => url?.protocol === "https:" && /\.[a-z]/i.test(url.hostname))) return undefined;
-  return urls.flatMap((url) => (url === undefined ? [] : [{ host: url.hostname, port: Number(url.port || 443) }]));
+  const own = urls.flatMap((url) => (url === undefined ? [] : [{ host: url.hostname, port: Number(url.port || 443) }]));
+  return [...own, ...others];
 }

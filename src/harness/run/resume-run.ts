@@ -15,6 +15,7 @@ import {
 } from "../store.js";
 import type { Blueprint, HarnessOptions, RunReport } from "../types.js";
 import { blueprintOf } from "./blueprint-of.js";
+import { fetchedElsewhere } from "./decide-secrets.js";
 import { findResumePoint } from "./resume-point.js";
 import { runSession } from "./run-session.js";
 import { type ResumePoint, readSpec, toSessionOptions } from "./session-options.js";
@@ -53,7 +54,8 @@ export async function resumeRun(options: ResumeOptions): Promise<RunReport> {
   const report = await readReport(directory);
   const found = await findResumePoint(directory, blueprint, report, options.from);
   const { plan, resume } = beyondUntil(blueprint, limited, found, report?.finishedAt !== undefined);
-  const secrets = resolveSecrets(needsOf(blueprint, { ...plan, ...options }), options.secretSource ?? process.env);
+  const needs = needsOf(blueprint, { ...plan, ...options, env: { ...sandbox.env, ...plan.env } });
+  const secrets = resolveSecrets(needs, options.secretSource ?? process.env, fetchedElsewhere(sandbox.secrets));
   const spec = await readSpec(plan.specPath);
   const old = report?.sandbox?.id;
   // Its branch would still be in use there. It may be gone already.

@@ -1,9 +1,9 @@
 import { resolve } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { NetworkPolicy, NetworkRules } from "../../../contracts/types.js";
-import { entryText, mergeEntries } from "../../sandbox/host.js";
+import { entryText, mergeEntries, underPolicy } from "../../sandbox/host.js";
 import type { SandboxOptions } from "../../sandbox/types.js";
-import { assertBackend, chooseBackend, withPreferredWorkDir } from "../../sandbox.js";
+import { assertBackend, backendOf, chooseBackend, withPreferredWorkDir } from "../../sandbox.js";
 import { defined } from "../../util/defined.js";
 import { isoTime } from "../../util/iso-time.js";
 import { ownVersion } from "../../util/own-version.js";
@@ -11,6 +11,7 @@ import { assertAgent } from "../agents.js";
 import { sandboxOptionsIn } from "../backend-facts.js";
 import { assertConfined, nodeThatNeedsSpec, trustNote } from "../blueprint.js";
 import { assertGh, gitHubHost } from "../github.js";
+import { hostFilesOf, hostPathOf, readHomeFiles } from "../home-files.js";
 import { type BlueprintNeeds, needsOf, resolveSecrets, sandboxOptionsOf } from "../needs.js";
 import { nodesBetween } from "../node-range.js";
 import {
@@ -31,7 +32,7 @@ import { blueprintOf } from "./blueprint-of.js";
 import { checkHarnessOptions } from "./check-options.js";
 import { checkCopies } from "./copy-paths.js";
 import { decideInstall } from "./decide-install.js";
-import { decideSecrets } from "./decide-secrets.js";
+import { decideSecrets, fetchedElsewhere } from "./decide-secrets.js";
 import { resolveInputs } from "./inputs.js";
 import { runSession } from "./run-session.js";
 import { readSpec, toSessionOptions } from "./session-options.js";
@@ -86,13 +87,15 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
   checkSpec(blueprint, options);
   if (options.agent !== undefined) assertAgent(options.agent, options.agents);
   const inputs = resolveInputs(blueprint, options.inputs);
-  const needs = needsOf(blueprint, options);
+  const needs = needsOf(blueprint, { ...options, env: { ...options.sandbox?.env, ...options.env } });
   assertConfined(blueprint, [
     ...gainsOf(needs),
     ...Object.keys(blueprint.sandbox.secrets ?? {}).map((name) => `the secret ${name}`),
     ...(options.sandbox?.isolation === "none" ? ["all of this machine: there is no isolation"] : []),
   ]);
-  const secrets = resolveSecrets(needs, options.secretSource ?? process.env);
+  const elsewhere = fetchedElsewhere(sandboxOptionsIn(options).secrets);
+  const secrets = resolveSecrets(needs, options.secretSource ?? process.env, elsewhere);
+  readHomeFiles(blueprint.sandbox.home);
   const backend = lastingName(options.sandboxType ?? chooseBackend(process.env));
   const { githubToken = options.sandbox?.githubToken } = options;
   const given = sandboxOptionsIn(options);
@@ -112,6 +115,7 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
   const sandbox = await withWorkDir(wanted, backend, options.preferredWorkDir);
   const { again } = await splitOptions(given);
   await assertBackend(backend, { ...sandbox, repo: options.repo });
+  await assertFilesAllowed(blueprint, sandbox, backend);
   const spec = await readSpec(options.specPath);
   const { repo, ref, branch, signal, base, prWith, agent, model, env, limits, from, until } = options;
   const host = gitHubHost(process.env);
@@ -156,6 +160,17 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
   return { blueprint, plan, source, secrets, sandboxOptions: sandbox, ...defined({ spec }), warnings };
 }
 
+/** A file that is copied in is as visible as one that is mounted, so the rule of a policy about mounts is about both. */
+async function assertFilesAllowed(
+  { sandbox: { home } }: Blueprint,
+  wanted: SandboxOptions,
+  backend: string,
+): Promise<void> {
+  const copied = hostFilesOf(home).map(({ file }) => ({ source: hostPathOf(file) }));
+  if (copied.length === 0) return;
+  await underPolicy(await backendOf(backend), { ...wanted, mounts: [...(wanted.mounts ?? []), ...copied] });
+}
+
 async function withWorkDir(wanted: SandboxOptions, backend: string, place?: string): Promise<SandboxOptions> {
   if (place === undefined) return wanted;
   const { backend: _, ...placed } = await withPreferredWorkDir({ ...wanted, backend }, place);
@@ -184,7 +199,7 @@ function lastingName(backend: string): string {
 /** What nodes get of the host, in words. */
 function gainsOf({ network, secrets }: BlueprintNeeds): string[] {
   return [
-    ...secrets.map(({ names }) => `the secret ${names.join(" or ")}`),
+    ...secrets.flatMap(({ names }) => (names.length === 0 ? [] : [`the secret ${names.join(" or ")}`])),
     ...(network === "none"
       ? []
       : network === "full"

@@ -157,7 +157,12 @@ async function runNodes(
   const context = contextOf(opts, sandbox);
   const startAt = resume === undefined ? plan.from : (resume.startAt ?? null);
   const { snapshotId } = resume ?? {};
-  const { agents } = needsOf(opts.blueprint, { ...defined({ agents: opts.agents }), ...plan });
+  const { env: sandboxEnv = {} } = opts.sandboxOptions;
+  const { agents } = needsOf(opts.blueprint, {
+    ...defined({ agents: opts.agents }),
+    ...plan,
+    env: { ...sandboxEnv, ...plan.env },
+  });
   const sessionFolders = sessionFoldersOf(agents);
   const checkpointer = new Checkpointer(
     { directory, recorder, sessionFolders, ...(snapshotId && { snapshotId }) },
@@ -179,6 +184,7 @@ async function runNodes(
     onEvent: (event) => recorder.record(event),
     onOutput: (output) => recorder.recordOutput(output),
     checkpoint: (at) => checkpointer.save(at),
+    sandboxEnv,
     ...defined({ limits, agents: opts.agents, agent, model, startAt, until, installs, network, lostSessions }),
   });
   return { outcome, saved: checkpointer.fresh };

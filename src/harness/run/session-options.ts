@@ -61,7 +61,8 @@ export function toSessionOptions(
   decided: Decided,
 ): SessionOptions {
   const { secrets, sandboxOptions } = decided;
-  const inside = Object.entries(secrets).filter(([name]) => !Object.hasOwn(sandboxOptions.secrets ?? {}, name));
+  const outside = outsideOf(sandboxOptions);
+  const inside = Object.entries(secrets).filter(([name]) => !outside.includes(name));
   return {
     ...decided,
     // Of the others, the sandbox has a placeholder.
@@ -72,6 +73,12 @@ export function toSessionOptions(
     hidden: { env: secrets, secrets: [...Object.values(secrets), ...(githubToken ? [githubToken] : [])] },
     ...defined({ agents, signal }),
   };
+}
+
+/** The variables whose values stay outside: those that have a rule, and the other half of keys that sign. */
+function outsideOf({ secrets: rules = {} }: SandboxOptions): string[] {
+  const isSigning = Object.values(rules).some(({ sign }) => sign === "aws");
+  return [...Object.keys(rules), ...(isSigning ? ["AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN"] : [])];
 }
 
 /** The text of the file that says in detail what is wanted. */

@@ -27,8 +27,16 @@ export interface BlueprintSandbox {
   readonly install?: false | readonly string[];
   /** Ignored paths of your working tree to copy in, such as `node_modules`. */
   readonly copy?: readonly string[];
+  /** Files below HOME in the sandbox, by their paths: a text, or a file of this machine that is copied in. */
+  readonly home?: Readonly<Record<string, string | HomeFile>>;
   readonly limits?: Limits;
   readonly mounts: readonly Mount[];
+}
+
+/** A file of this machine for the HOME of a sandbox. */
+export interface HomeFile {
+  /** An absolute path, or one that starts with `~/`. */
+  readonly file: string;
 }
 
 /** A checked blueprint: aliases resolved, defaults filled in, nodes in the order in which they run. */

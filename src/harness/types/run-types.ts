@@ -43,6 +43,8 @@ export interface EngineOptions extends AgentChoice {
   readonly signal?: AbortSignal;
   /** The network of the sandbox, for hints only. */
   readonly network?: NetworkPolicy;
+  /** Variables that the sandbox was opened with, beside those of the blueprint: an agent's gateway may be among them. Never reported. */
+  readonly sandboxEnv?: Readonly<Record<string, string>>;
   /** What is installed before everything else, each with the hosts that only it may reach. */
   readonly installs?: readonly InstallStep[];
   /** Node to start with. Nodes before it have the result that the context has, or are skipped. Null: none is left. */

@@ -37,7 +37,7 @@ function collecting(faults: Fault[]): FaultHandler {
     },
     name(key, names, at) {
       if (brokenKeyword(key, names) === undefined) return true;
-      addKey(`the name ${show(key)} is not of the form ${names.pattern}`, key, at);
+      addKey(`the name ${formOf(key, names)}`, key, at);
       return false;
     },
     run(check, value, at) {
@@ -57,6 +57,10 @@ function placeOf({ above, key }: Position): FieldPath {
   return above === undefined ? [] : [...placeOf(above), key];
 }
 
+function formOf(value: unknown, { pattern, description }: JsonSchema): string {
+  return `${show(value)} is not of the form ${pattern}${description === undefined ? "" : ` (${description})`}`;
+}
+
 const MESSAGES: Readonly<Record<Keyword, (value: never, schema: JsonSchema) => string>> = {
   const: (value, schema) => `must be ${show(schema.const)}, not ${show(value)}`,
   enum: (value, schema) => wrongWord(value, schema.enum ?? []),
@@ -67,8 +71,7 @@ const MESSAGES: Readonly<Record<Keyword, (value: never, schema: JsonSchema) => s
       .join(" or ")}, not ${show(value)}`,
   minLength: () => "must not be empty",
   maxLength: (value: string, { maxLength }) => `must have at most ${maxLength} characters, not ${value.length}`,
-  pattern: (value, { pattern, description }) =>
-    `${show(value)} is not of the form ${pattern}${description === undefined ? "" : ` (${description})`}`,
+  pattern: formOf,
   minimum: (value: number, { minimum }) => `must be at least ${minimum}, not ${value}`,
   exclusiveMinimum: (value: number, { exclusiveMinimum }) => `must be above ${exclusiveMinimum}, not ${value}`,
   maximum: (value: number, { maximum }) => `must be at most ${maximum}, not ${value}`,

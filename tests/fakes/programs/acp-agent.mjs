@@ -5,6 +5,7 @@ import { createInterface } from "node:readline";
 const options = JSON.parse(process.argv[2] ?? "{}");
 const waiting = new Map();
 let asked = 0;
+let servers;
 let cancelled = () => {};
 const print = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
 
@@ -45,6 +46,7 @@ async function work(id, sessionId, text) {
       answers.push(refused);
     }
     if (step.update !== undefined) say(sessionId, step.update);
+    if (step.tellServers === true) answers.push(servers);
     if (step.long !== undefined) process.stdout.write(`${"x".repeat(step.long)}\n`);
     if (step.error !== undefined) return print({ id, error: step.error });
     if (step.exit !== undefined) process.exit(step.exit);
@@ -71,6 +73,7 @@ for await (const line of createInterface({ input: process.stdin })) {
     process.stdout.write("a line beside the protocol\n");
     print({ id, result: { protocolVersion: options.version ?? 1, agentCapabilities: options.can ?? {} } });
   } else if (method === "session/new") {
+    servers = params.mcpServers;
     print(options.refuse === undefined ? { id, result: SESSION } : { id, error: options.refuse });
   } else if (method === "session/load") {
     say(params.sessionId, {

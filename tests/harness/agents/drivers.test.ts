@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { driverOf, findVersion, isOlder } from "../../../src/harness/agents.js";
+import { driverOf, findVersion, versionFault } from "../../../src/harness/agents.js";
 import type { AgentDriver, AgentSignal, AgentTask, AgentVerdict, SessionTotals } from "../../../src/harness/types.js";
 
 const task = (agent: string, more: Partial<AgentTask> = {}): AgentTask => ({
@@ -143,7 +143,7 @@ describe("a command line", () => {
       ...[
         "/bin/sh",
         "-c",
-        '[ -n "$CODEX_API_KEY" ] || export CODEX_API_KEY="$OPENAI_API_KEY"; exec codex "$@"',
+        '[ -n "$CODEX_API_KEY" ] || [ -z "$OPENAI_API_KEY" ] || export CODEX_API_KEY="$OPENAI_API_KEY"; exec codex "$@"',
         "codex",
       ],
       ...["exec", "resume", "s", "--json", "--skip-git-repo-check", "--ignore-user-config"],
@@ -393,7 +393,9 @@ test("versions are found and compared by their numbers", () => {
   expect(findVersion("2.1.325 (Claude Code)")).toBe("2.1.325");
   expect(findVersion("codex-cli 0.166.0\n")).toBe("0.166.0");
   expect(findVersion("none")).toBeUndefined();
-  expect([isOlder("0.99.9", "0.100.0"), isOlder("2.0.0", "2.0.0"), isOlder("10.0.0", "9.9.9")]).toEqual([
+  const isTooOld = (version: string, minVersion: string): boolean =>
+    versionFault({ ...driver("codex"), minVersion, tried: [] }, version)?.isTooOld === true;
+  expect([isTooOld("0.99.9", "0.100.0"), isTooOld("2.0.0", "2.0.0"), isTooOld("10.0.0", "9.9.9")]).toEqual([
     true,
     false,
     false,

@@ -12,7 +12,7 @@ const blocks = (name: string): string[] =>
 test("the blueprints in the documents are valid", async () => {
   const whole = blocks("blueprints");
   const nodes = blocks("agents").map((text) => `name: x\nnodes:\n${text.replace(/^/gm, "  ")}`);
-  expect([whole.length, nodes.length]).toEqual([1, 2]);
+  expect([whole.length, nodes.length]).toEqual([2, 3]);
   for (const text of [...whole, ...nodes]) expect((await readBlueprint(text, "docs")).faults).toEqual([]);
 });
 

@@ -6,7 +6,7 @@ test("it uses no keyword that nothing checks", () => {
   const checked = new Set([
     ...["$ref", "$defs", "type", "enum", "const", "properties", "required", "additionalProperties", "propertyNames"],
     ...["items", "minItems", "maxItems", "minLength", "maxLength", "pattern", "minimum", "exclusiveMinimum", "maximum"],
-    ...["oneOf", "discriminator", "$schema", "$id", "title", "description", "default"],
+    ...["oneOf", "maxProperties", "discriminator", "$schema", "$id", "title", "description", "default"],
   ]);
   const used = new Set<string>();
   const visit = (schema: JsonSchema): void => {

@@ -43,6 +43,17 @@ describe("an agent that speaks ACP", () => {
     expect(await place.sandbox.readFile("new/file.txt")).toBe("hello\n");
   });
 
+  test("gets the MCP servers of its node, by paths, as the protocol wants them", async () => {
+    const mcp = { one: { command: ["node", "s.mjs"], env: { A: "b" } }, two: { command: ["/opt/fake/server"] } };
+    expect(await answersTo([{ tellServers: true }], { mcp })).toEqual([
+      [
+        { name: "one", command: "/usr/bin/env", args: ["node", "s.mjs"], env: [{ name: "A", value: "b" }] },
+        { name: "two", command: "/opt/fake/server", args: [], env: [] },
+      ],
+    ]);
+    expect(await answersTo([{ tellServers: true }])).toEqual([[]]);
+  });
+
   test("reaches no file of the host, and gets an error for what is not in the protocol", async () => {
     await place.sandbox.exec({ argv: ["ln", "-s", "/etc/passwd", "out"] });
     const other = { sessionId: "another", path: inside("lines.txt") };

@@ -254,6 +254,23 @@ describe("before the first node", () => {
     }
   });
 
+  test("an agent that is older than the versions that were tried gives a warning, a newer one none", async () => {
+    const { mounts = [], env } = withFakeAgents(join(place.scratch.path, "tried"));
+    for (const [version, warnings] of [
+      ["2.1.0", ["claude-code 2.1.0 is older than 2.1.327, the oldest version that was tried"]],
+      ["3.0.0", []],
+    ] as const) {
+      const sandbox = await openSandbox({ backend: "local", mounts, env: { ...env, FAKE_VERSION: version } });
+      try {
+        const { outcome, events } = await runInSandbox(sandbox, ask("fake: say x"), { secrets });
+        expect(outcome).toMatchObject({ status: "success", warnings, nodes: [{ agent: { version } }] });
+        expect(only(events, "warning").map(({ message }) => message)).toEqual(warnings);
+      } finally {
+        await sandbox.teardown();
+      }
+    }
+  });
+
   test("what the sandbox needs is set up, so that an agent can be brought", async () => {
     const bare = await openSandbox({ backend: "local", env: { PATH: "/tmp/tools:/usr/bin:/bin" } });
     try {

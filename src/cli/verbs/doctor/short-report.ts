@@ -46,13 +46,16 @@ function describeBackend({ findings }: Section, row: BackendRow, { good, bad }: 
   return [good("works"), parts.join("; ")];
 }
 
-/** The machine, or the token of GitHub. */
+/** The machine, the token of GitHub, or the agents, of which one is enough. */
 function describeOther({ findings }: Section, { good, bad, warn, dim }: Style): [string, string] {
-  const worst = ["missing", "limited", "unused"].map((status) => findings.find((each) => each.status === status));
+  const usable = findings.filter(({ status }) => status === "ok");
+  const states = usable.length > 0 ? ["missing", "limited"] : ["missing", "limited", "unused"];
+  const worst = states.map((status) => findings.find((each) => each.status === status));
   const found = worst.find((each) => each !== undefined);
-  if (found === undefined) return [good("ok"), findings.map(({ name, detail }) => `${name} ${detail}`).join(", ")];
+  if (found === undefined) return [good("ok"), usable.map(({ name, detail }) => `${name} ${detail}`).join(", ")];
   const paint = found.status === "missing" ? bad : found.status === "limited" ? warn : dim;
-  return [paint(found.status), `${found.detail}${found.fix === undefined ? "" : `: ${found.fix}`}`];
+  const which = found.status === "unused" && findings.length > 1 ? `${found.name} ` : "";
+  return [paint(found.status), `${which}${found.detail}${found.fix === undefined ? "" : `: ${found.fix}`}`];
 }
 
 function problemOf({ name, detail, fix }: Finding, { bad, dim }: Style): string[] {

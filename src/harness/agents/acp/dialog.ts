@@ -8,8 +8,9 @@ import type {
   AgentVerdict,
   TokenUsage,
 } from "../../types.js";
-import { failureOfStatus } from "../failure-of-status.js";
+import { failureOfStatus } from "../failure-of.js";
 import { asCount, asRecord, asText, type Untrusted } from "../json-line.js";
+import { toMcpServers } from "../mcp-servers.js";
 import { withoutResult } from "../no-result.js";
 import { chooseModel } from "./choose-model.js";
 import { ClientCalls } from "./client-calls.js";
@@ -140,7 +141,7 @@ export class AcpDialog implements AgentDialog {
       return this.#fail(`it speaks version ${JSON.stringify(version)} of the protocol; only ${VERSION} is supported`);
     }
     const { sessionId } = this.#request;
-    const place = { cwd: this.#host.cwd, mcpServers: [] };
+    const place = { cwd: this.#host.cwd, mcpServers: mcpServersOf(this.#request) };
     if (sessionId === undefined) {
       this.#ask("session", "session/new", place);
       return [{ type: "alive" }];
@@ -208,6 +209,15 @@ export class AcpDialog implements AgentDialog {
     this.#step = "over";
     return [{ type: "result", result: { isError: true, text, failure } }];
   }
+}
+
+/** The protocol wants the absolute path of a program, which nobody knows outside; `env` finds it. */
+function mcpServersOf(request: AgentRequest): object[] {
+  return Object.entries(toMcpServers(request) ?? {}).map(([name, { command, args, env }]) => ({
+    name,
+    ...(command.startsWith("/") ? { command, args } : { command: "/usr/bin/env", args: [command, ...args] }),
+    env: Object.entries(env).map(([key, value]) => ({ name: key, value })),
+  }));
 }
 
 const NOTHING_USED: TokenUsage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };

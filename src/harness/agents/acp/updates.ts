@@ -1,22 +1,19 @@
 import type { AgentSignal } from "../../types.js";
 import { asCount, asRecord, asRecords, asText, summarize, type Untrusted } from "../json-line.js";
+import { MessageParts } from "../message-parts.js";
 
 /** Calls of tools whose names are remembered until their results. */
 const MOST_CALLS = 1_000;
-/** The end of a message that is kept. */
-const MOST_SAID = 50_000;
 
 /** Reads what an agent says while it works (`session/update`). */
 export class Updates {
   readonly #calls = new Map<string, string>();
-  #message = "";
-  #said = "";
-  #isNewTurn = true;
+  readonly #parts = new MessageParts();
   #cost: number | undefined;
 
   /** The last message that it said in full. */
   get said(): string {
-    return this.#said;
+    return this.#parts.said;
   }
 
   /** What the session has cost so far, with what it cost before it was continued. */
@@ -31,15 +28,12 @@ export class Updates {
 
   take(update: Untrusted): AgentSignal[] {
     switch (update["sessionUpdate"]) {
-      case "agent_message_chunk": {
-        const text = asText(asRecord(update["content"])?.["text"]);
-        this.#message = (this.#message + (text ?? "")).slice(-MOST_SAID);
-        return [...this.#turn(), { type: "alive" }];
-      }
+      case "agent_message_chunk":
+        return this.#parts.piece(asText(asRecord(update["content"])?.["text"]));
       case "agent_thought_chunk":
-        return [...this.#turn(), { type: "alive" }];
+        return this.#parts.piece();
       case "tool_call":
-        return [...this.flush(), ...this.#turn(), ...this.#call(update), ...this.#result(update)];
+        return [...this.flush(), ...this.#parts.turn(), ...this.#call(update), ...this.#result(update)];
       case "tool_call_update":
         return [...this.flush(), ...this.#result(update)];
       case "usage_update":
@@ -54,18 +48,7 @@ export class Updates {
 
   /** The message that came in pieces, once it is whole. */
   flush(): AgentSignal[] {
-    const text = this.#message;
-    if (text === "") return [];
-    this.#message = "";
-    this.#said = text;
-    return [{ type: "message", text }];
-  }
-
-  /** The protocol has no word for a turn of the model: one starts with what comes first after the result of a tool. */
-  #turn(): AgentSignal[] {
-    if (!this.#isNewTurn) return [];
-    this.#isNewTurn = false;
-    return [{ type: "turn" }];
+    return this.#parts.flush();
   }
 
   #call(update: Untrusted): AgentSignal[] {
@@ -82,7 +65,7 @@ export class Updates {
   #result(update: Untrusted): AgentSignal[] {
     const status = update["status"];
     if (status !== "completed" && status !== "failed") return [{ type: "alive" }];
-    this.#isNewTurn = true;
+    this.#parts.endTool();
     const id = asText(update["toolCallId"]) ?? "";
     const tool = this.#calls.get(id);
     this.#calls.delete(id);

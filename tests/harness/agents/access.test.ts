@@ -1,0 +1,180 @@
+import { execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { defineBlueprint, type NodeSpec, needsOf, resolveSecrets } from "../../../src/harness.js";
+import { driverNamed } from "../../support/harness/replay-agent.js";
+import { createScratch } from "../../support/scratch.js";
+
+const scratch = createScratch();
+afterAll(() => scratch.remove());
+
+function of(node: object, sandbox: object = {}): ReturnType<typeof defineBlueprint> {
+  return defineBlueprint({
+    name: "x",
+    sandbox,
+    nodes: [{ kind: "agent", id: "work", prompt: "p", ...node } as NodeSpec],
+  });
+}
+
+const BEDROCK = { env: { CLAUDE_CODE_USE_BEDROCK: "1", AWS_REGION: "eu-central-1" } };
+const AWS = { AWS_ACCESS_KEY_ID: "AKIA0123456789ABCDEF", AWS_SECRET_ACCESS_KEY: "s".repeat(40) };
+const HOST = "bedrock-runtime.eu-central-1.amazonaws.com";
+
+describe("the service that a node chooses decides about hosts and keys:", () => {
+  test.each([
+    [
+      "Claude Code on Bedrock",
+      { ...BEDROCK },
+      [HOST, "bedrock.eu-central-1.amazonaws.com"],
+      "AWS_BEARER_TOKEN_BEDROCK|AWS_SECRET_ACCESS_KEY",
+    ],
+    [
+      "Claude Code on Vertex AI",
+      { env: { CLAUDE_CODE_USE_VERTEX: "true", CLOUD_ML_REGION: "europe-west1" } },
+      ["europe-west1-aiplatform.googleapis.com", "aiplatform.googleapis.com"],
+      "CLOUDSDK_AUTH_ACCESS_TOKEN",
+    ],
+    [
+      "Gemini CLI on Vertex AI",
+      { agent: "gemini-cli", env: { GOOGLE_GENAI_USE_VERTEXAI: "true", GOOGLE_CLOUD_LOCATION: "us" } },
+      ["aiplatform.us.rep.googleapis.com", "aiplatform.googleapis.com"],
+      "GOOGLE_API_KEY",
+    ],
+    [
+      "Pi on Bedrock",
+      { agent: "pi", model: "amazon-bedrock/claude", env: { AWS_REGION: "cn-north-1" } },
+      ["bedrock-runtime.cn-north-1.amazonaws.com.cn", "bedrock.cn-north-1.amazonaws.com.cn"],
+      "AWS_BEARER_TOKEN_BEDROCK|AWS_SECRET_ACCESS_KEY",
+    ],
+    ["opencode on Vertex AI", { agent: "opencode", model: "google-vertex/gemini" }, ["aiplatform.googleapis.com"], ""],
+    [
+      "a switch that is off",
+      { env: { CLAUDE_CODE_USE_BEDROCK: "0" } },
+      ["api.anthropic.com"],
+      "ANTHROPIC_API_KEY|ANTHROPIC_AUTH_TOKEN|CLAUDE_CODE_OAUTH_TOKEN",
+    ],
+  ])("%s", (_, node, hosts, names) => {
+    const { network, secrets } = needsOf(of(node));
+    expect(network).toEqual({ allow: hosts.toSorted() });
+    expect(secrets.map((need) => need.names.join("|"))).toEqual([names]);
+  });
+
+  test("also in the sandbox, in the run, and of a repair", () => {
+    const choice = BEDROCK.env;
+    for (const [made, env] of [
+      [of({}, { env: choice }), {}],
+      [of({}), choice],
+    ] as const) {
+      expect(needsOf(made, { env }).network).toMatchObject({ allow: expect.arrayContaining([HOST]) as string[] });
+    }
+    const gate = defineBlueprint({
+      name: "x",
+      nodes: [{ kind: "gate", id: "g", checks: [{ run: ["true"] }], onFail: { env: choice } }],
+    });
+    expect(needsOf(gate).network).toMatchObject({ allow: expect.arrayContaining([HOST]) as string[] });
+    // What is made while the run goes on chooses nothing.
+    const late = of({ env: { ...choice, AWS_REGION: "{{ branch }}" } });
+    expect(JSON.stringify(needsOf(late).network)).not.toContain("{{");
+  });
+});
+
+describe("keys of AWS", () => {
+  const needs = needsOf(of(BEDROCK));
+
+  test("are a pair, with a session token where there is one", () => {
+    expect(resolveSecrets(needs, AWS)).toEqual(AWS);
+    const session = { ...AWS, AWS_SESSION_TOKEN: "t", OTHER: "x" };
+    expect(resolveSecrets(needs, session)).toEqual({ ...AWS, AWS_SESSION_TOKEN: "t" });
+    expect(resolveSecrets(needs, { AWS_BEARER_TOKEN_BEDROCK: "b", AWS_ACCESS_KEY_ID: "a" })).toEqual({
+      AWS_BEARER_TOKEN_BEDROCK: "b",
+    });
+  });
+
+  test("of which a half is missing are refused by its name", () => {
+    expect(() => resolveSecrets(needs, { AWS_SECRET_ACCESS_KEY: "s" })).toThrow(
+      expect.objectContaining({
+        code: "unauthenticated",
+        message: "Node work needs AWS_ACCESS_KEY_ID, beside AWS_SECRET_ACCESS_KEY, which is not set",
+      }),
+    );
+  });
+
+  test("that the sandbox fetches itself need no variables", () => {
+    expect(resolveSecrets(needs, {}, ["AWS_SECRET_ACCESS_KEY"])).toEqual({});
+    expect(() => resolveSecrets(needs, {}, ["ANOTHER"])).toThrow("needs AWS_BEARER_TOKEN_BEDROCK or AWS_SECRET");
+  });
+});
+
+describe("a login that is copied in", () => {
+  test("takes the place of the variables, and brings its hosts", () => {
+    const home = { ".codex/auth.json": { file: "~/.codex/auth.json" } };
+    const { network, secrets } = needsOf(of({ agent: "codex" }, { home }));
+    expect(network).toEqual({ allow: ["api.openai.com", "auth.openai.com", "chatgpt.com"] });
+    expect(secrets).toEqual([]);
+  });
+
+  test("of another agent does not", () => {
+    const home = { ".codex/auth.json": { file: "~/.codex/auth.json" } };
+    expect(needsOf(of({}, { home })).secrets).toHaveLength(1);
+  });
+
+  test("is asked for by name where there is no other way, and offered where there is", () => {
+    const vertex = needsOf(of({ agent: "pi", model: "google-vertex/gemini" }));
+    expect(() => resolveSecrets(vertex, {})).toThrow(
+      expect.objectContaining({
+        code: "unauthenticated",
+        message: "Node work needs a login: ~/.config/gcloud/application_default_credentials.json",
+        hint: expect.stringContaining("sandbox: { home:") as string,
+      }),
+    );
+    expect(() => resolveSecrets(needsOf(of({ agent: "codex" })), {})).toThrow(
+      expect.objectContaining({ hint: expect.stringContaining("sandbox.home: ~/.codex/auth.json") as string }),
+    );
+  });
+});
+
+test("an unknown agent is refused with the nearest name, or with all of them", () => {
+  expect(() => needsOf(of({ agent: "cluade-code" }))).toThrow(
+    expect.objectContaining({ hint: "did you mean claude-code?" }),
+  );
+  expect(() => needsOf(of({}), { agent: "gemni-cli" })).toThrow(
+    expect.objectContaining({ hint: "did you mean gemini-cli?" }),
+  );
+  expect(() => needsOf(of({ agent: "zzz" }))).toThrow(
+    expect.objectContaining({ hint: expect.stringContaining("claude-code, codex, copilot") as string }),
+  );
+});
+
+describe("how a program is started", () => {
+  /** What the program prints that a driver starts, with these variables. */
+  const printed = (agent: string, script: string, given: { chosen?: object; env: Record<string, string> }): string => {
+    const { argv } = driverNamed(agent).command({ prompt: "p", env: { ...given.chosen } });
+    writeFileSync(join(scratch.path, agent === "codex" ? "codex" : "claude"), `#!/bin/sh\n${script}\n`, {
+      mode: 0o755,
+    });
+    const [program = "", ...args] = argv;
+    return execFileSync(program, args, {
+      encoding: "utf8",
+      env: { PATH: `${scratch.path}:/usr/bin:/bin`, ...given.env },
+    });
+  };
+
+  test("Claude Code on Vertex AI gets an access token as a header, beside those of the user, and looks for no login", () => {
+    const chosen = { CLAUDE_CODE_USE_VERTEX: "1" };
+    const script = 'printf "%s|%s" "$CLAUDE_CODE_SKIP_VERTEX_AUTH" "$ANTHROPIC_CUSTOM_HEADERS"';
+    const token = { CLOUDSDK_AUTH_ACCESS_TOKEN: "ya29" };
+    const run = (env: Record<string, string>): string => printed("claude-code", script, { chosen, env });
+    expect(run(token)).toBe("1|Authorization: Bearer ya29");
+    expect(run({ ...token, ANTHROPIC_CUSTOM_HEADERS: "X-Own: 1" })).toBe("1|X-Own: 1\nAuthorization: Bearer ya29");
+    expect(run({})).toBe("|");
+  });
+
+  test("Codex gets the key under its own name, and no empty one, which would hide its login", () => {
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a shell reads it
+    const script = 'printf "%s" "${CODEX_API_KEY-none}"';
+    expect(printed("codex", script, { env: { OPENAI_API_KEY: "sk-o" } })).toBe("sk-o");
+    expect(printed("codex", script, { env: { OPENAI_API_KEY: "sk-o", CODEX_API_KEY: "sk-c" } })).toBe("sk-c");
+    expect(printed("codex", script, { env: {} })).toBe("none");
+  });
+});
