@@ -23,7 +23,7 @@ beforeAll(async () => {
     TEST_KEY: { hosts, header: "x-api-key" },
     TEST_BODY: { hosts, in: "body", from: { env: "TEST_KEY" } },
   };
-  secrets = await openSecrets(rules as Parameters<typeof openSecrets>[0], { visible: [] });
+  secrets = await openSecrets(rules as Parameters<typeof openSecrets>[0], { visible: [], network: () => "none" });
   const { broker } = secrets;
   const changesOf: typeof broker.changesOf = (host, _port, method) => broker.changesOf(host, 443, method);
   origin = await startInspectedOrigin(scratch.path, [NAME], { changesOf }, async (received, response) => {

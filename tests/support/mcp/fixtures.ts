@@ -7,7 +7,11 @@ const text = (words: string): CallToolResult => ({ content: [{ type: "text", tex
 const DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 const WAVE = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
-const RESOURCE = { uri: "test://embedded-resource", mimeType: "text/plain", text: "This is an embedded resource content." };
+const RESOURCE = {
+  uri: "test://embedded-resource",
+  mimeType: "text/plain",
+  text: "This is an embedded resource content.",
+};
 
 /** The tools that the official tests call by their names; prompts, resources and completions are not offered by this server. */
 const FIXTURES: Readonly<Record<string, Call>> = {

@@ -17,7 +17,7 @@ let answer = "";
 beforeAll(async () => {
   scratch = createScratch();
   process.env["TEST_KEY"] = VALUE;
-  secrets = await openSecrets({ TEST_KEY: { hosts: [NAME] } }, { visible: [] });
+  secrets = await openSecrets({ TEST_KEY: { hosts: [NAME] } }, { visible: [], network: () => "none" });
   const { broker } = secrets;
   const changesOf: typeof broker.changesOf = (host, _port, method) => broker.changesOf(host, 443, method);
   origin = await startInspectedOrigin(scratch.path, [NAME], { changesOf }, ({ headers }, response) => {

@@ -20,7 +20,10 @@ const asked: string[] = [];
 beforeAll(async () => {
   scratch = createScratch();
   process.env["TEST_KEY"] = VALUE;
-  secrets = await openSecrets({ TEST_KEY: { hosts: [NAME], header: "x-api-key" } }, { visible: [] });
+  secrets = await openSecrets(
+    { TEST_KEY: { hosts: [NAME], header: "x-api-key" } },
+    { visible: [], network: () => "none" },
+  );
   const { broker } = secrets;
   origin = await startInspectedOrigin(
     scratch.path,
