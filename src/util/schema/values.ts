@@ -3,8 +3,8 @@ import { and } from "./combine.js";
 import { describe, invalidArgument } from "./invalid-argument.js";
 import { type Check, type JsonSchema, type Own, type Schema, schemaOf } from "./schema-type.js";
 
-/** Longest deadline that a timer can keep. */
-const MAX_TIMEOUT = 2_147_483_647;
+/** Longest deadline that a timer can keep, in milliseconds: almost 25 days. */
+export const MAX_TIMEOUT = 2_147_483_647;
 const MAX_PATH_BYTES = 4096;
 const VARIABLE = "^[A-Za-z_][A-Za-z0-9_]*$";
 const ENV_KEY = new RegExp(VARIABLE);
