@@ -1,8 +1,11 @@
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig, type ViteUserConfig } from "vitest/config";
 
-const manifest = fileURLToPath(new URL("tests/adapters/packages/package.json", import.meta.url));
+const packages =
+  process.env["GLOVEBOX_ADAPTER_PACKAGES"] ?? fileURLToPath(new URL("tests/adapters/packages", import.meta.url));
+const manifest = join(packages, "package.json");
 const { dependencies } = JSON.parse(readFileSync(manifest, "utf8")) as { dependencies: Record<string, string> };
 const isFramework = (id: string): boolean =>
   Object.keys(dependencies).some((name) => id === name || id.startsWith(`${name}/`));

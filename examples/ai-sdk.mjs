@@ -1,7 +1,8 @@
 import { strict as assert } from "node:assert";
-import { generateText, jsonSchema, stepCountIs, tool } from "ai";
+import { generateText, stepCountIs } from "ai";
 import { MockLanguageModelV4 } from "ai/test";
 import { openSandbox } from "glovebox";
+import { createSandboxTools } from "glovebox/ai-sdk";
 
 const question = "How many lines has the file?";
 const usage = {
@@ -13,13 +14,12 @@ const model = new MockLanguageModelV4({
   doGenerate: async ({ prompt }) => {
     const last = prompt.at(-1);
     if (last.role === "user") {
-      const input = JSON.stringify({ script: "seq 3 > numbers; wc -l < numbers; cat /etc/shadow" });
-      const call = { type: "tool-call", toolCallId: "1", toolName: "run", input };
+      const input = JSON.stringify({ command: "seq 3 > numbers; wc -l < numbers; cat /etc/shadow" });
+      const call = { type: "tool-call", toolCallId: "1", toolName: "bash", input };
       return { content: [call], finishReason: { unified: "tool-calls", raw: undefined }, usage, warnings: [] };
     }
-    const text = JSON.stringify(last.content[0].output.value);
     return {
-      content: [{ type: "text", text }],
+      content: [{ type: "text", text: last.content[0].output.value }],
       finishReason: { unified: "stop", raw: undefined },
       usage,
       warnings: [],
@@ -28,30 +28,12 @@ const model = new MockLanguageModelV4({
 });
 
 // #region tool
-const sandbox = await openSandbox();
+const sandbox = await openSandbox({ paths: "sandbox" });
 
-const run = tool({
-  description: `Runs a shell script in ${sandbox.workDir}. Files stay there; there is no network.`,
-  inputSchema: jsonSchema({
-    type: "object",
-    properties: { script: { type: "string" } },
-    required: ["script"],
-    additionalProperties: false,
-  }),
-  execute: async ({ script }, { abortSignal }) => {
-    const limits = { timeout: 60_000, maxOutput: 16 * 1024 };
-    const result = await sandbox.shell(script, { ...limits, ...(abortSignal && { signal: abortSignal }) });
-    const { exitCode, stdout, stderr, timedOut } = result;
-    return { exitCode, stdout, stderr, timedOut };
-  },
-});
-
-const { text } = await generateText({ model, tools: { run }, stopWhen: stepCountIs(20), prompt: question });
+const tools = createSandboxTools(sandbox, { timeout: 60_000 });
+const { text } = await generateText({ model, tools, stopWhen: stepCountIs(20), prompt: question });
 await sandbox.teardown();
 // #endregion tool
 
-const { stdout, stderr, ...rest } = JSON.parse(text);
-assert.deepEqual(rest, { exitCode: 1, timedOut: false });
-assert.equal(stdout.trim(), "3");
-assert.match(stderr, /No such file/);
+assert.match(text, /^exit code 1\n3\ncat: .*No such file/);
 console.log("called, answered");

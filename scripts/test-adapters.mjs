@@ -1,26 +1,27 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { installDependencies, prepare, root } from "./prepare.mjs";
-import { endAllOnInterrupt, run } from "./processes.mjs";
+import { endAllOnInterrupt, npm, run } from "./processes.mjs";
 import { createScratch, environmentIn } from "./scratch.mjs";
-import { step } from "./step.mjs";
+import { expectSuccess, step } from "./step.mjs";
 
 /**
  * Runs the adapters with the agent frameworks from npm, at the versions in `tests/adapters/packages`. A file of tests with a line
  * `// node 22: <reason>` is run by Node 22, which is one of these packages, if this Node is older. What can't be installed is printed as not run.
- * Arguments are names of adapters.
+ * Arguments are names of adapters. With `--newest` it takes the newest version of each framework instead, and prints which these are.
  */
 const startedAt = performance.now();
 const folder = join(root, "tests", "adapters");
-const packages = join(folder, "packages");
-const node22 = join(packages, "node_modules", `node-linux-${process.arch}`, "bin", "node");
-const wanted = process.argv.slice(2);
+const pinned = join(folder, "packages");
+const node22 = join(pinned, "node_modules", `node-linux-${process.arch}`, "bin", "node");
+const isNewest = process.argv.includes("--newest");
+const wanted = process.argv.slice(2).filter((word) => !word.startsWith("--"));
 const total = { passed: 0, failed: 0, skipped: [], failures: [] };
 const scratch = createScratch();
 endAllOnInterrupt(scratch.clean);
 await prepare();
-// Some frameworks declare Node 22, which npm would refuse.
-const isInstalled = await step("the frameworks", () => installDependencies(packages, "--engine-strict=false")).then(
+let packages = pinned;
+const isInstalled = await step("the frameworks", install).then(
   () => true,
   () => false,
 );
@@ -45,6 +46,27 @@ for (const { name, error } of total.failures) console.log(`\nFAILED ${name}\n${e
 console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped.length} skipped`);
 process.exitCode = total.failed > 0 ? 1 : 0;
 
+/** Some frameworks declare Node 22, which npm would refuse. */
+async function install() {
+  const note = await installDependencies(pinned, "--engine-strict=false");
+  if (!isNewest) return note;
+  packages = join(scratch.path, "newest");
+  const { dependencies } = JSON.parse(readFileSync(join(pinned, "package.json"), "utf8"));
+  const newest = {};
+  // By name alone, npm would choose an old version that fits this Node.
+  for (const name of Object.keys(dependencies)) {
+    const result = await npm(["view", name, "dist-tags.latest"], { cwd: root, quiet: true });
+    expectSuccess(result, `npm view ${name}`);
+    newest[name] = result.output.trim().split("\n").at(-1);
+  }
+  mkdirSync(packages);
+  writeFileSync(join(packages, "package.json"), JSON.stringify({ private: true, dependencies: newest }));
+  const args = ["install", "--engine-strict=false", "--no-audit", "--no-fund", "--loglevel=error"];
+  expectSuccess(await npm(args, { cwd: packages, quiet: true }), "npm install");
+  const changed = Object.keys(newest).filter((name) => newest[name] !== dependencies[name]);
+  return changed.map((name) => `${name} ${dependencies[name]} -> ${newest[name]}`).join(", ") || "all are the newest";
+}
+
 function isWanted(name) {
   return wanted.length === 0 || wanted.some((word) => name.startsWith(word));
 }
@@ -58,7 +80,7 @@ async function runVitest(node, names) {
   console.log(`\n${names.join(", ")} on ${node === process.execPath ? `Node ${process.versions.node}` : "Node 22"}`);
   const tally = join(scratch.path, `tally-${total.passed}-${names.length}.json`);
   const script = [join(root, "scripts", "run-vitest.mjs"), tally, "--config=vitest.adapters.config.ts"];
-  const env = environmentIn(scratch.path);
+  const env = { ...environmentIn(scratch.path), GLOVEBOX_ADAPTER_PACKAGES: packages };
   const { code } = await run(node, [...script, ...names.map((name) => `/${name}`)], { cwd: root, env });
   const { passed, failed, skipped, failures } = existsSync(tally)
     ? JSON.parse(readFileSync(tally, "utf8"))

@@ -3,8 +3,7 @@ import type { Sandbox } from "../../contracts/sandbox.js";
 import type { ExecOptions, ExecResult } from "../../contracts/types.js";
 
 /** How a framework wants a command to run. Variables may be undefined, as in `process.env`. */
-export interface CommandOptions
-  extends Pick<ExecOptions, "timeout" | "maxOutput" | "output" | "onStdout" | "onStderr"> {
+export interface CommandOptions extends Omit<CallOptions, "cwd" | "env" | "signal"> {
   cwd?: string | undefined;
   env?: Readonly<Record<string, string | undefined>> | undefined;
   signal?: AbortSignal | undefined;
@@ -14,10 +13,14 @@ const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const shells = new WeakMap<Sandbox, Promise<string>>();
 
 /** Runs a line of shell, by bash where the sandbox has it. An abort rejects with the reason of the signal. */
-export async function runCommand(sandbox: Sandbox, command: string, options: CommandOptions = {}): Promise<ExecResult> {
+export async function runCommand(
+  sandbox: Sandbox,
+  command: string,
+  { maxOutput, ...options }: CommandOptions & { maxOutput?: number } = {},
+): Promise<ExecResult> {
   return await orAbortReason(options.signal, async () => {
     const argv = await shellLine(sandbox, command);
-    return await sandbox.exec({ argv, ...forCall(options) });
+    return await sandbox.exec({ argv, ...forCall(options), ...(maxOutput !== undefined && { maxOutput }) });
   });
 }
 
@@ -29,7 +32,11 @@ export interface MergedResult {
 }
 
 /** Runs a line of shell for a model: stdout and stderr are one text, and the last line says so if the deadline ended it. */
-export async function runMerged(sandbox: Sandbox, command: string, options: CommandOptions): Promise<MergedResult> {
+export async function runMerged(
+  sandbox: Sandbox,
+  command: string,
+  options: CommandOptions & { maxOutput?: number },
+): Promise<MergedResult> {
   const isCombined = sandbox.capabilities.combinedOutput === true;
   const result = await runCommand(sandbox, command, { ...options, ...(isCombined && { output: "combined" }) });
   const { exitCode, stdout, stderr, truncated, timedOut } = result;
@@ -65,8 +72,11 @@ async function findShell(sandbox: Sandbox): Promise<string> {
   return path.startsWith("/") ? path : "/bin/sh";
 }
 
+/** Options that `exec` and `spawn` have in common. */
+type CallOptions = Pick<ExecOptions, "cwd" | "env" | "signal" | "timeout" | "output" | "onStdout" | "onStderr">;
+
 /** The options of a call, without variables that have no value or no possible name. */
-export function forCall({ cwd, env, signal, ...rest }: CommandOptions): Omit<ExecOptions, "argv"> {
+export function forCall({ cwd, env, signal, ...rest }: CommandOptions): CallOptions {
   const variables = Object.entries(env ?? {}).filter(
     (entry): entry is [string, string] => entry[1] !== undefined && VARIABLE.test(entry[0]),
   );

@@ -31,6 +31,17 @@ export function isEngine(file: string): boolean {
   return /^src\/sandbox\/backends\/[^/]+\/container-engine\.ts$/.test(file);
 }
 
+/** The adapters: `src/adapters/<name>.ts` and the room behind it. What they share lies beside them. */
+const ADAPTERS: readonly string[] = [
+  ...["adk", "ai-sdk", "claude-agent-sdk", "computesdk", "deepagents", "langchain", "mastra", "openai-agents"],
+];
+
+/** The adapter that a file is part of. Each is an entry point of the package, and nothing else imports it. */
+export function adapterOf(file: string): string | undefined {
+  const name = /^src\/adapters\/([^/.]+)(?:\.ts$|\/)/.exec(file)?.[1];
+  return name !== undefined && ADAPTERS.includes(name) ? name : undefined;
+}
+
 /** Files beside a backend's own and the registry that may name a backend, each with the reason. */
 export const NAMES_BACKENDS: Readonly<Record<string, string>> = {
   "src/sandbox/backends/local.ts": "its hint on other systems names the Docker backend, as the contract says",

@@ -1,6 +1,7 @@
 import { posix } from "node:path";
 import { findImports, type Import, withoutComments } from "./imports.js";
 import {
+  adapterOf,
   BACKENDS,
   backendOf,
   ENGINE_REGISTRY,
@@ -113,6 +114,8 @@ function faultsOfEdge({ from, to, kind, specifier }: Edge): string[] {
   }
   const [own, other] = [backendOf(from), backendOf(to)];
   if (own && other && own !== other) faults.push(`backend ${own} imports backend ${other}: ${from} imports ${to}`);
+  const adapter = adapterOf(to);
+  if (adapter !== undefined && adapterOf(from) !== adapter) faults.push(`${from} imports the adapter ${adapter}`);
   if (kind === "dynamic" && other && own !== other) {
     const registry = isEngine(to) ? ENGINE_REGISTRY : REGISTRY;
     if (from !== registry) faults.push(`${from} loads backend ${other}; only ${registry} may`);

@@ -102,6 +102,14 @@ describe("the checker goes red on", () => {
       },
       "src/tasks/manager-registry.ts imports the room src/sandbox/backends/docker/container-engine.ts",
     ],
+    "an adapter that imports another": [
+      { "src/adapters/mastra.ts": 'import { a } from "./ai-sdk.js";', "src/adapters/ai-sdk.ts": "" },
+      "src/adapters/mastra.ts imports the adapter ai-sdk",
+    ],
+    "an adapter below the root entry": [
+      { "src/index.ts": 'export { a } from "./adapters/ai-sdk.js";', "src/adapters/ai-sdk.ts": "" },
+      "src/index.ts imports the adapter ai-sdk",
+    ],
     "a backend's name outside its own place": [
       { "src/cli/verbs/x.ts": 'if (backend === "docker") go(); // "local" in a comment' },
       "src/cli/verbs/x.ts names the backend docker",

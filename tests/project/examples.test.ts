@@ -96,9 +96,12 @@ const SURROUNDINGS: Readonly<Record<string, () => Promise<Surroundings>>> = {
 describe("examples", () => {
   test("are all run here", () => {
     const names = readdirSync(join(root, "examples")).filter((name) => /\.m?ts$|\.mjs$/.test(name));
-    // Those of adapters need their frameworks: tests/adapters/sandbox-examples.adapter.ts runs them.
-    const adapters = ["claude-agent-sdk.mjs", "mastra.mjs", "openai-agents.mjs"];
-    const known = [...Object.keys(LAST_LINES).map((name) => `${name}.ts`), "ai-sdk.mjs", ...adapters];
+    // Those of the adapters need their frameworks: tests/adapters runs them.
+    const adapters = ["adk.mjs", "ai-sdk.mjs", "computesdk.mjs", "deepagents.mjs", "langchain.mjs"];
+    const known = [
+      ...Object.keys(LAST_LINES).map((name) => `${name}.ts`),
+      ...[...adapters, "claude-agent-sdk.mjs", "mastra.mjs", "openai-agents.mjs"],
+    ];
     expect(names.sort()).toEqual(known.sort());
   });
 

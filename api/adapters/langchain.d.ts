@@ -1,0 +1,10 @@
+import { StructuredToolInterface } from "@langchain/core/tools";
+
+interface ToolOptions {
+  timeout?: number;
+  maxOutput?: number;
+}
+
+declare function createSandboxTools(sandbox: Sandbox, options?: ToolOptions): StructuredToolInterface[];
+
+export { createSandboxTools };
