@@ -1,6 +1,6 @@
 import { defineConfig, type ViteUserConfig } from "vitest/config";
 
-/** `npm run test:mcp`: the official tests of the protocol, and real clients. One file after the other: each takes a core. */
+/** `npm run test:mcp`: the official tests of the protocol. One file after the other: each takes a core. */
 const config: ViteUserConfig = defineConfig({
   test: {
     include: ["tests/mcp/*.mcp.ts"],
