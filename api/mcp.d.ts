@@ -1,5 +1,3 @@
-import { Readable, Writable } from "node:stream";
-
 declare const CLIENTS: readonly ["claude-code", "codex", "cursor", "vscode", "gemini", "opencode"];
 
 interface ClientEntry {
@@ -97,16 +95,7 @@ declare function removeClient(options: InstallOptions): Promise<InstallReport>;
 
 declare function serveHttp(mcp: McpServer, options: HttpOptions): Promise<HttpServer>;
 
-declare function serveStdio(
-  server: McpServer,
-  {
-    input,
-    output,
-  }?: {
-    input?: Readable;
-    output?: Writable;
-  },
-): McpConnection;
+declare function serveStdio(server: McpServer): McpConnection;
 
 export {
   CLIENTS,

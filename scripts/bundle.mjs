@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { rolldown } from "rolldown";
@@ -25,9 +25,19 @@ export async function bundle(from, to, entries, groupsOf = () => []) {
     comments: { jsdoc: false },
   };
   const chunks = (await build.generate(output)).output.filter(({ type }) => type === "chunk");
-  await build.write({ ...output, codeSplitting: { groups: groupsOf(chunks) } });
+  await build.write({ ...output, codeSplitting: { groups: [THIRD_PARTY, ...groupsOf(chunks)] } });
+  leaveUnmapped(join(to, "parts", `${THIRD_PARTY.name}.js`));
   const licences = licencesOf(chunks.flatMap(({ moduleIds }) => moduleIds));
   if (licences !== "") writeFileSync(join(to, "third-party-licences.txt"), licences);
+}
+
+/** What other packages have written is a file of its own: its sources are not shipped, so it has no map. */
+const THIRD_PARTY = { name: "third-party", test: /[\\/]node_modules[\\/]/, priority: 99 };
+
+function leaveUnmapped(file) {
+  if (!existsSync(file)) return;
+  rmSync(`${file}.map`, { force: true });
+  writeFileSync(file, readFileSync(file, "utf8").replace(/\n\/\/# sourceMappingURL=.*\n?$/, "\n"));
 }
 
 /** The modules of `src` that package.json exports with types. */
@@ -41,8 +51,9 @@ export const typedEntries = Object.values(exports).flatMap(
  */
 function surroundings({ imports }) {
   const node = imports.some((id) => id.startsWith("node:")) ? '/// <reference types="node" />\n' : "";
+  const web = "interface Request {}\n  interface Response {}";
   const streams = "interface ReadableStream<R = any> {}\n  interface WritableStream<W = any> {}";
-  return `${node}/// <reference lib="esnext.disposable" />\ndeclare global {\n  interface AbortSignal {}\n  ${streams}\n}`;
+  return `${node}/// <reference lib="esnext.disposable" />\ndeclare global {\n  interface AbortSignal {}\n  ${web}\n  ${streams}\n}`;
 }
 
 /** Bundles the declarations of each entry point into one file below `to`, and the shared ones into another. */

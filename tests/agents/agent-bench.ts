@@ -14,7 +14,7 @@ const INSTALLED = join(PROGRAMS, "node_modules");
 export const GATEWAY = "model.test";
 
 /** The agents from npm, and the file of each that is run. */
-export const AGENT_FILES: Readonly<Record<string, string>> = {
+const FILES: Readonly<Record<string, string>> = {
   claude: join(INSTALLED, "@anthropic-ai", "claude-code", "bin", "claude.exe"),
   codex: join(INSTALLED, "@openai", "codex", "bin", "codex.js"),
   pi: join(INSTALLED, "@earendil-works", "pi-coding-agent", "dist", "bundle", "cli.js"),
@@ -23,7 +23,7 @@ export const AGENT_FILES: Readonly<Record<string, string>> = {
 /** Why an agent can't be run here; undefined when it can. */
 export function whyNoAgent(program: string): string | undefined {
   if (process.platform !== "linux") return "the sandboxes of this suite run on Linux only";
-  if (!existsSync(AGENT_FILES[program] ?? "")) {
+  if (!existsSync(FILES[program] ?? "")) {
     return "its package is not installed: npm install --no-save --prefix tests/agents/programs";
   }
   return whyNoRuntime(NODE_24.program);
@@ -59,7 +59,7 @@ export async function createAgentBench(): Promise<AgentBench> {
   });
   const bin = join(harness.scratch.path, "bin");
   mkdirSync(bin);
-  for (const [name, file] of Object.entries(AGENT_FILES)) {
+  for (const [name, file] of Object.entries(FILES)) {
     const words = file.endsWith("js") ? [NODE_24.program, file] : [file];
     writeFileSync(join(bin, name), `#!/bin/sh\nexec ${words.map((word) => `'${word}'`).join(" ")} "$@"\n`, {
       mode: 0o755,
