@@ -11,7 +11,6 @@ const SECTIONS = {
   commands: ["exec", "exec-heap", "parallel", "flood"],
   sandboxes: ["create", "reopen", "idle", "many", "files", "listing", "ports", "cli"],
   repositories: ["worktree", "overlay", "fork", "changes"],
-  network: ["egress"],
   containers: ["docker", "tasks"],
   daytona: ["daytona"],
   runs: ["harness"],

@@ -7,6 +7,9 @@ import type { Lifetime } from "../lifetime.js";
 /** Requests are read by one strict parser of ours, which knows HTTP/1.1. A program that wants nothing else is told so by TLS itself. */
 const PROTOCOLS = ["http/1.1"];
 
+/** Bytes of an answer that wait for a program to read. */
+const UNDER_WAY = 256 << 10;
+
 /** Answers the TLS hello of a program in the place of the server it asked for, and gives what it sends inside. */
 export async function endTls(
   client: ClientStream,
@@ -14,7 +17,8 @@ export async function endTls(
   secureContext: SecureContext,
   timeout: number,
 ): Promise<EgressConnection> {
-  const socket = new TLSSocket(asDuplex(client), { isServer: true, secureContext, ALPNProtocols: PROTOCOLS });
+  const options = { isServer: true, secureContext, ALPNProtocols: PROTOCOLS, highWaterMark: UNDER_WAY };
+  const socket = new TLSSocket(asDuplex(client), options);
   life.onEnd(() => socket.destroy());
   const secured = new Promise<void>((resolve, reject) => {
     socket.once("secure", resolve);
@@ -27,9 +31,10 @@ export async function endTls(
   socket.on("error", () => undefined); // the next read or write fails
   return {
     input: socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>,
+    // While there is room, the next chunk is not kept waiting for this one: those that come meanwhile are encrypted and sent together.
     write: (chunk) =>
       new Promise((resolve, reject) => {
-        socket.write(chunk, (error) => (error ? reject(error) : resolve()));
+        if (socket.write(chunk, (error) => (error ? reject(error) : resolve()))) resolve();
       }),
     end: () =>
       new Promise((resolve) => {
@@ -50,6 +55,9 @@ function asDuplex(client: ClientStream): Duplex {
     },
     write(chunk: Buffer, _encoding, done) {
       client.write(chunk).then(() => done(), done);
+    },
+    writev(chunks, done) {
+      client.write(Buffer.concat(chunks.map(({ chunk }) => chunk as Buffer))).then(() => done(), done);
     },
     final(done) {
       client.end().then(() => done(), done);
