@@ -1,8 +1,8 @@
 import { strict as assert } from "node:assert";
 import { run, setTracingDisabled } from "@openai/agents-core";
-import { assistantMessage, functionCall, modelResponder, ScriptedModel } from "@openai/agents-core/testing";
 // #region agent
 import { Manifest, SandboxAgent } from "@openai/agents-core/sandbox";
+import { assistantMessage, functionCall, modelResponder, ScriptedModel } from "@openai/agents-core/testing";
 import { GloveboxSandboxClient } from "glovebox/openai-agents";
 
 // #endregion agent

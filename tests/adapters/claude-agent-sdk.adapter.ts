@@ -17,7 +17,10 @@ const CLAUDE = fileURLToPath(
 );
 const GATEWAY = "model.test";
 const KEY = "sk-ant-key-for-the-test";
-const BUGGY = { "sum.sh": "echo $(($1 - $2))\n", "test.sh": '[ "$(sh sum.sh 2 3)" = 5 ] && echo green || { echo red; exit 1; }\n' };
+const BUGGY = {
+  "sum.sh": "echo $(($1 - $2))\n",
+  "test.sh": '[ "$(sh sum.sh 2 3)" = 5 ] && echo green || { echo red; exit 1; }\n',
+};
 
 let model: ModelServer;
 let home: string;
@@ -45,7 +48,9 @@ async function ask(options: Options, prompt = "Repair it."): Promise<SDKMessage[
 function results(): string[] {
   const messages = (model.requests.at(-1)?.body["messages"] ?? []) as { content: unknown }[];
   return messages.flatMap(({ content }) =>
-    Array.isArray(content) ? content.filter(({ type }) => type === "tool_result").map((each) => JSON.stringify(each.content)) : [],
+    Array.isArray(content)
+      ? content.filter(({ type }) => type === "tool_result").map((each) => JSON.stringify(each.content))
+      : [],
   );
 }
 
@@ -65,7 +70,11 @@ describe("Claude Code in a sandbox", () => {
       workDir: "/workspace",
       mounts: [{ source: CLAUDE, target: "/opt/claude" }],
       network: { allow: [`plain://${GATEWAY}:${model.port}`] },
-      env: { ANTHROPIC_API_KEY: KEY, ANTHROPIC_BASE_URL: `http://${GATEWAY}:${model.port}`, CLAUDE_CODE_MAX_RETRIES: "1" },
+      env: {
+        ANTHROPIC_API_KEY: KEY,
+        ANTHROPIC_BASE_URL: `http://${GATEWAY}:${model.port}`,
+        CLAUDE_CODE_MAX_RETRIES: "1",
+      },
     });
 
   const inside = (sandbox: Sandbox) => spawnInSandbox(sandbox, { executable: "/opt/claude" });
@@ -140,7 +149,9 @@ onEachBackend(({ open }) => {
     const messages = await ask({ ...COMMON, cwd: home, env, ...createSandboxTools(sandbox) });
     expect(messages.at(-1)).toMatchObject({ type: "result", subtype: "success", result: "done" });
     expect(model.faults).toEqual([]);
-    expect(messages[0]).toMatchObject({ tools: ["bash", "edit", "read", "write"].map((name) => `mcp__glovebox__${name}`) });
+    expect(messages[0]).toMatchObject({
+      tools: ["bash", "edit", "read", "write"].map((name) => `mcp__glovebox__${name}`),
+    });
     const [red, text, , , green] = results();
     expect(red).toContain("exit code 1\\n/workspace\\nred");
     expect(text).toContain("$1 - $2");

@@ -74,8 +74,17 @@ onEachBackend(({ name, options }) => {
       });
       expect(stdout).toBe("/project\ntextb\nran\n700\nbackend.ts\nhello hidden\n");
       expect(await session.pathExists("one.json")).toBe(true);
-      await session.materializeEntry({ path: "later", entry: { type: "dir", children: { c: { type: "file", content: "c" } } } });
-      await session.applyManifest(new Manifest({ root: "/project", entries: { d: { type: "file", content: "d" } }, environment: { MORE: "yes" } }));
+      await session.materializeEntry({
+        path: "later",
+        entry: { type: "dir", children: { c: { type: "file", content: "c" } } },
+      });
+      await session.applyManifest(
+        new Manifest({
+          root: "/project",
+          entries: { d: { type: "file", content: "d" } },
+          environment: { MORE: "yes" },
+        }),
+      );
       expect((await session.exec({ cmd: "cat later/c d; echo $MORE" })).stdout).toBe("cdyes\n");
       expect(Object.keys(session.state.manifest.entries)).toContain("later");
     });
@@ -94,7 +103,9 @@ onEachBackend(({ name, options }) => {
         await expect(refused).rejects.toBeInstanceOf(SandboxUnsupportedFeatureError);
         return scratch.remove();
       }
-      await expect(open(new Manifest({ entries: entry(given), extraPathGrants: grants }))).rejects.toThrow(/symbolic link/);
+      await expect(open(new Manifest({ entries: entry(given), extraPathGrants: grants }))).rejects.toThrow(
+        /symbolic link/,
+      );
       await using session = await open(
         new Manifest({ entries: entry(join(given, "source")), extraPathGrants: grants }),
       );
@@ -138,7 +149,9 @@ onEachBackend(({ name, options }) => {
     test("is interrupted by Ctrl-C, and everything ends with the session", async () => {
       const session = await open();
       await session.exec({ cmd: "exec sleep 1000", yieldTimeMs: 0 });
-      expect(await session.writeStdin({ sessionId: 1, chars: "\u0003", yieldTimeMs: 30_000 })).toContain("exited with code 130");
+      expect(await session.writeStdin({ sessionId: 1, chars: "\u0003", yieldTimeMs: 30_000 })).toContain(
+        "exited with code 130",
+      );
       await session.exec({ cmd: "sleep 1000 & sleep 1000", yieldTimeMs: 0 });
       await session.stop();
       expect((await session.exec({ cmd: SLEEPERS })).output).not.toContain("sleep 1000");
@@ -151,7 +164,11 @@ onEachBackend(({ name, options }) => {
     test("can have a terminal", async () => {
       await using session = await open();
       expect(session.supportsPty()).toBe(true);
-      const shell = await session.exec({ cmd: "tty; stty size; read line; echo got $line", tty: true, yieldTimeMs: 1500 });
+      const shell = await session.exec({
+        cmd: "tty; stty size; read line; echo got $line",
+        tty: true,
+        yieldTimeMs: 1500,
+      });
       expect(shell.output).toMatch(/^\/dev\/pts\/\d+\r\n24 80\r\n/);
       expect(await session.writeStdin({ sessionId: 1, chars: "it\n", yieldTimeMs: 30_000 })).toContain("got it");
     });
@@ -159,7 +176,9 @@ onEachBackend(({ name, options }) => {
     test("whose output is long is cut as the SDK does it", async () => {
       await using session = await open();
       const text = await session.execCommand({ cmd: "seq 1 100000", maxOutputTokens: 50 });
-      expect(text).toMatch(/Process exited with code 0\nOriginal token count: \d+\nOutput:\nTotal output lines: 100001\n\n1\n2\n/);
+      expect(text).toMatch(
+        /Process exited with code 0\nOriginal token count: \d+\nOutput:\nTotal output lines: 100001\n\n1\n2\n/,
+      );
       expect(text.length).toBeLessThan(500);
       const { stdout } = await session.exec({ cmd: "head -c 3000000 /dev/zero | tr '\\0' x" });
       expect(stdout).toMatch(/^\[\.\.\.\d+ characters truncated from process output\.\.\.\]\nx+$/);
@@ -180,9 +199,18 @@ onEachBackend(({ name, options }) => {
       await using session = await open(new Manifest({ entries: { "a.txt": { type: "file", content: "one\ntwo\n" } } }));
       const editor = session.createEditor();
       await editor.createFile({ type: "create_file", path: "new/b.txt", diff: "+hello\n+world\n" });
-      await editor.updateFile({ type: "update_file", path: "a.txt", diff: "@@\n one\n-two\n+three\n", moveTo: "moved/c.txt" });
-      expect((await session.exec({ cmd: "cat new/b.txt moved/c.txt; ls" })).stdout).toBe("hello\nworldone\nthree\nmoved\nnew\n");
-      await expect(editor.createFile({ type: "create_file", path: "new/b.txt", diff: "+x\n" })).rejects.toThrow(/already exists/);
+      await editor.updateFile({
+        type: "update_file",
+        path: "a.txt",
+        diff: "@@\n one\n-two\n+three\n",
+        moveTo: "moved/c.txt",
+      });
+      expect((await session.exec({ cmd: "cat new/b.txt moved/c.txt; ls" })).stdout).toBe(
+        "hello\nworldone\nthree\nmoved\nnew\n",
+      );
+      await expect(editor.createFile({ type: "create_file", path: "new/b.txt", diff: "+x\n" })).rejects.toThrow(
+        /already exists/,
+      );
       await expect(editor.updateFile({ type: "update_file", path: "none", diff: "@@\n-a\n" })).rejects.toBeInstanceOf(
         SandboxApplyPatchFileNotFoundError,
       );
@@ -192,11 +220,18 @@ onEachBackend(({ name, options }) => {
     });
 
     test("are read, listed and shown as images", async () => {
-      await using session = await open(new Manifest({ entries: { "dot.png": { type: "file", content: PNG }, sub: { type: "dir" } } }));
-      expect(await session.viewImage({ path: "dot.png" })).toMatchObject({ type: "image", image: { mediaType: "image/png" } });
+      await using session = await open(
+        new Manifest({ entries: { "dot.png": { type: "file", content: PNG }, sub: { type: "dir" } } }),
+      );
+      expect(await session.viewImage({ path: "dot.png" })).toMatchObject({
+        type: "image",
+        image: { mediaType: "image/png" },
+      });
       await expect(session.viewImage({ path: "none.png" })).rejects.toThrow("Image file not found: none.png");
       await expect(session.viewImage({ path: "sub" })).rejects.toThrow("Image path is not a file: sub");
-      expect(Buffer.from(await session.readFile({ path: "/workspace/dot.png", maxBytes: 4 }))).toEqual(PNG.subarray(0, 4));
+      expect(Buffer.from(await session.readFile({ path: "/workspace/dot.png", maxBytes: 4 }))).toEqual(
+        PNG.subarray(0, 4),
+      );
       expect(await session.listDir({ path: "." })).toEqual([
         { name: "dot.png", path: "dot.png", type: "file" },
         { name: "sub", path: "sub", type: "dir" },
@@ -205,13 +240,18 @@ onEachBackend(({ name, options }) => {
     });
 
     test("go out and in as an archive", async () => {
-      const entries = { "a/b": { type: "file" as const, content: "b" }, secret: { type: "file" as const, content: "s", ephemeral: true } };
+      const entries = {
+        "a/b": { type: "file" as const, content: "b" },
+        secret: { type: "file" as const, content: "s", ephemeral: true },
+      };
       await using from = await open(new Manifest({ entries }));
       const archive = await from.persistWorkspace();
       await using to = await open();
       await to.hydrateWorkspace(archive);
       expect((await to.exec({ cmd: "cat a/b; ls" })).stdout).toBe("ba\n");
-      await expect(to.hydrateWorkspace(archive, { archiveLimits: { maxInputBytes: 10 } })).rejects.toThrow(/more than 10/);
+      await expect(to.hydrateWorkspace(archive, { archiveLimits: { maxInputBytes: 10 } })).rejects.toThrow(
+        /more than 10/,
+      );
     });
   });
 
@@ -220,7 +260,7 @@ onEachBackend(({ name, options }) => {
     const response = "printf 'HTTP/1.0 200 OK\\r\\n\\r\\nserved'";
     const serve = name === "docker" ? `nc -l -p 8080 -e sh -c "${response}"` : undefined;
     await session.exec({
-      cmd: serve ?? "node -e 'require(\"http\").createServer((_, r) => r.end(\"served\")).listen(8080)'",
+      cmd: serve ?? 'node -e \'require("http").createServer((_, r) => r.end("served")).listen(8080)\'',
       yieldTimeMs: 0,
     });
     const { host, port } = await session.resolveExposedPort(8080);
@@ -252,7 +292,9 @@ onEachBackend(({ name, options }) => {
       expect((await resumed.exec({ cmd: "ls; cat done; echo $KEPT $KEY" })).stdout).toBe("done\nwork\nkept\n");
       await client.delete(resumed.state);
       expect([await listSandboxes(), await listSnapshots()]).toEqual([[], []]);
-      await expect(client.resume({ ...state, snapshot: null })).rejects.toBeInstanceOf(SandboxSnapshotNotRestorableError);
+      await expect(client.resume({ ...state, snapshot: null })).rejects.toBeInstanceOf(
+        SandboxSnapshotNotRestorableError,
+      );
     });
 
     test("of a sandbox that is kept leads back to it", async () => {

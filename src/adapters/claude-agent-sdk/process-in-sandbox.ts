@@ -40,7 +40,8 @@ export class ProcessInSandbox extends EventEmitter implements SpawnedProcess {
   async #follow(signal: AbortSignal): Promise<void> {
     try {
       const process = await this.#started;
-      if (process.stdin !== undefined) void pipeline(this.stdin, Writable.fromWeb(process.stdin)).catch(() => undefined);
+      if (process.stdin !== undefined)
+        void pipeline(this.stdin, Writable.fromWeb(process.stdin)).catch(() => undefined);
       const [exit] = await Promise.all([
         process.wait(),
         pipeline(Readable.fromWeb(process.stdout), this.stdout),

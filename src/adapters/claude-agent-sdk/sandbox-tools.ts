@@ -10,7 +10,19 @@ const SERVER = "glovebox";
 
 /** The tools of Claude Code that act on this machine, and ours that take their names. The others have no place in a sandbox, and are off. */
 const ALIASES = { Bash: "bash", Read: "read", Write: "write", Edit: "edit" };
-const OFF = ["Bash", "BashOutput", "KillShell", "Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Glob", "Grep", "LS"];
+const OFF = [
+  "Bash",
+  "BashOutput",
+  "KillShell",
+  "Read",
+  "Write",
+  "Edit",
+  "MultiEdit",
+  "NotebookEdit",
+  "Glob",
+  "Grep",
+  "LS",
+];
 
 /** Options of `query` by which the tools act in a sandbox. */
 export interface SandboxToolSettings {
@@ -44,7 +56,11 @@ export function createSandboxTools(sandbox: Sandbox, options: ToolOptions = {}):
   };
 }
 
-function define(name: string, { description, run }: Pick<AgentTool<unknown>, "description" | "run">, shape: object): SdkMcpToolDefinition {
+function define(
+  name: string,
+  { description, run }: Pick<AgentTool<unknown>, "description" | "run">,
+  shape: object,
+): SdkMcpToolDefinition {
   return sdk.tool(name, description, shape, async (input: unknown, extra: unknown) => {
     const { signal } = extra as { signal?: AbortSignal };
     return { content: [{ type: "text", text: await run(input, signal) }] };

@@ -129,7 +129,8 @@ export class GloveboxSandbox extends Base {
   override getInstructions(): string {
     const place = this.#opened?.workDir ?? this.#options.workDir ?? "/workspace";
     const { network = "none" } = this.#options;
-    const reach = network === "full" ? "" : network === "none" ? " There is no network." : " The network is restricted.";
+    const reach =
+      network === "full" ? "" : network === "none" ? " There is no network." : " The network is restricted.";
     const usual = `Commands run in an isolated sandbox, by /bin/sh in ${place}.${reach}`;
     if (typeof this.#instructions === "function") return this.#instructions(usual);
     return this.#instructions ?? usual;

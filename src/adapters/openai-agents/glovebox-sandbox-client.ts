@@ -142,7 +142,14 @@ export class GloveboxSandboxClient implements SandboxClient<GloveboxSandboxClien
   }
 
   #toOpen(options: GloveboxSandboxClientOptions, manifest: Manifest): OpenOptions {
-    const { exposedPorts = [], persistence: _, snapshot: __, concurrencyLimits: ___, archiveLimits: ____, ...wanted } = options;
+    const {
+      exposedPorts = [],
+      persistence: _,
+      snapshot: __,
+      concurrencyLimits: ___,
+      archiveLimits: ____,
+      ...wanted
+    } = options;
     const publish = [...(wanted.publish ?? []), ...exposedPorts];
     const labels = { ...wanted.labels, ...LABELS };
     return { ...withManifest(wanted, manifest), labels, ...(publish.length > 0 && { publish }) };

@@ -176,7 +176,12 @@ export class GloveboxSandboxSession implements SandboxSession<GloveboxSandboxSes
     }
     const url = new URL(await withSdkErrors(async () => await this.sandbox.url(wanted)));
     const tls = url.protocol === "https:";
-    const endpoint = { host: url.hostname, port: Number(url.port) || (tls ? 443 : 80), tls, query: url.search.slice(1) };
+    const endpoint = {
+      host: url.hostname,
+      port: Number(url.port) || (tls ? 443 : 80),
+      tls,
+      query: url.search.slice(1),
+    };
     return sandboxes.recordExposedPortEndpoint(this.state, endpoint, wanted);
   }
 

@@ -29,7 +29,8 @@ export async function findLocalSource(
 /** No part of the way from the root to the source may be a link. */
 async function assertNoLink(type: "local_file" | "local_dir", root: string, path: string): Promise<void> {
   const parts = relative(root, path).split("/").filter(Boolean);
-  for (const [index] of parts.entries()) await assertKind(type, join(root, ...parts.slice(0, index + 1)), index === parts.length - 1);
+  for (const [index] of parts.entries())
+    await assertKind(type, join(root, ...parts.slice(0, index + 1)), index === parts.length - 1);
   if (parts.length === 0) await assertKind(type, path, true);
 }
 

@@ -25,7 +25,8 @@ export function assertNoNewMounts(manifest: Manifest): void {
   const [mount] = manifest.mountTargets();
   if (mount !== undefined) throw unsupported("entry.mount", `mounts in an open sandbox: "${mount.logicalPath}"`);
   const grant = manifest.extraPathGrants.find(({ hostPath }) => hostPath !== undefined);
-  if (grant !== undefined) throw unsupported("manifest.extraPathGrants", `host paths in an open sandbox: ${grant.path}`);
+  if (grant !== undefined)
+    throw unsupported("manifest.extraPathGrants", `host paths in an open sandbox: ${grant.path}`);
 }
 
 /** The options of a sandbox for a manifest: its root is the work directory, its mounts and granted host paths are mounted. */

@@ -55,7 +55,12 @@ export class RunningCommands {
   }
 
   /** Writes to a command that runs, and returns what it has written since it was last read. Undefined if no command has that number. */
-  async write({ sessionId, chars = "", yieldTimeMs, maxOutputTokens }: WriteStdinArgs): Promise<SandboxExecResult | undefined> {
+  async write({
+    sessionId,
+    chars = "",
+    yieldTimeMs,
+    maxOutputTokens,
+  }: WriteStdinArgs): Promise<SandboxExecResult | undefined> {
     const command = this.#running.get(sessionId);
     if (command === undefined) return undefined;
     const startedAt = Date.now();
