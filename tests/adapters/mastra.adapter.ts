@@ -30,8 +30,8 @@ onEachBackend(({ options }) => {
       await using sandbox = create({ env: { A: "1", B: "2" } });
       expect(sandbox.status).toBe("pending");
       const env = { B: "other", C: "3", "not-a-name": "x", NONE: undefined };
-      const result = await sandbox.executeCommand("pwd; echo $A $B $C ${NONE-unset}; echo", ["a  b", "$A"], { env });
-      expect(result).toMatchObject({ success: true, exitCode: 0, stdout: "/workspace\n1 other 3 unset\na  b $A\n" });
+      const result = await sandbox.executeCommand("pwd; echo $A $B $C $NONE.; echo", ["a  b", "$A"], { env });
+      expect(result).toMatchObject({ success: true, exitCode: 0, stdout: "/workspace\n1 other 3 .\na  b $A\n" });
       expect(sandbox.status).toBe("running");
       expect((await sandbox.executeCommand("pwd", [], { cwd: "/tmp" })).stdout).toBe("/tmp\n");
       expect(await sandbox.executeCommand("echo err >&2; exit 3")).toMatchObject({ exitCode: 3, stderr: "err\n" });

@@ -11,9 +11,9 @@ declare module "@openai/agents-core" {
     output?: string;
   }
   export interface Editor {
-    createFile(operation: Extract<ApplyPatchOperation, { type: "create_file" }>): Promise<ApplyPatchResult | void>;
-    updateFile(operation: Extract<ApplyPatchOperation, { type: "update_file" }>): Promise<ApplyPatchResult | void>;
-    deleteFile(operation: Extract<ApplyPatchOperation, { type: "delete_file" }>): Promise<ApplyPatchResult | void>;
+    createFile(operation: Extract<ApplyPatchOperation, { type: "create_file" }>): Promise<ApplyPatchResult | undefined>;
+    updateFile(operation: Extract<ApplyPatchOperation, { type: "update_file" }>): Promise<ApplyPatchResult | undefined>;
+    deleteFile(operation: Extract<ApplyPatchOperation, { type: "delete_file" }>): Promise<ApplyPatchResult | undefined>;
   }
   export interface ToolOutputImage {
     type: "image";
