@@ -1,14 +1,6 @@
-import type { NetworkPolicy, SecretRule } from "../../../contracts/types.js";
-import type { SecretBroker } from "./secret-broker.js";
+import type { SecretRule } from "../../../contracts/types.js";
+import type { FetchContext, SecretBroker } from "./secret-broker.js";
 import type { OpenSecrets } from "./secrets.js";
-
-/** What is needed to fetch values. */
-export interface FetchContext {
-  /** Host paths that the sandbox sees. */
-  readonly visible: readonly string[];
-  /** What the sandbox may reach. Token endpoints are asked by the same way. */
-  network(): NetworkPolicy;
-}
 
 /** Other secrets that were fetched. One of the two must be called. */
 interface PreparedSecrets {

@@ -10,27 +10,26 @@ import type {
   SecretRule,
 } from "../../../contracts/types.js";
 import { type GuestChannel, GuestFailure, listenInside } from "../guest.js";
-import { makeTrust, type Trust } from "./authority.js";
+import { LiveTrust, makeTrust, type Trust, type TrustPlace } from "./authority.js";
 import type { EgressConnection } from "./connection.js";
 import { createNames } from "./direct/open-names.js";
 import { egressEnv } from "./env.js";
 import { createInspector } from "./inspect/create-inspector.js";
-import { egressInternals, hostVariables } from "./internals.js";
-import { LiveRules } from "./live-rules.js";
 import type { LiveSecrets } from "./live-secrets.js";
-import { LiveTrust, type TrustPlace } from "./live-trust.js";
 import { type NetworkEntry, parseRules } from "./policy.js";
 import { EgressProxy } from "./proxy.js";
 import { type BlockedHost, explainBlocked } from "./refusal.js";
+import { LiveRules } from "./rules/live-rules.js";
 import type { SecretBroker } from "./secret-broker.js";
 import { assertReachable } from "./secret-rules.js";
 import { createAuditLog } from "./traffic/audit-log.js";
 import { createJournal } from "./traffic/journal.js";
 import { Traffic } from "./traffic/traffic.js";
+import { egressInternals, hostVariables } from "./upstream/internals.js";
 import { type UpstreamFor, upstreamFor } from "./upstream/parse-upstream.js";
 import { readAuthorities } from "./upstream/read-authorities.js";
 
-export { egressInternals } from "./internals.js";
+export { egressInternals } from "./upstream/internals.js";
 
 /** The proxy's port on the sandbox's own loopback. Where the rule is a list of names, it listens before any program runs. */
 const PORT = 3128;

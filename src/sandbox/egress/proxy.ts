@@ -13,7 +13,7 @@ import { type EgressPolicy, entryFor, privateRuleFor, type RequestFacts, ruleFor
 import { type BlockedHost, blockedHost, Refusal, reportOnce, toAnswer } from "./refusal.js";
 import type { RequestTarget } from "./request-target.js";
 import { entryText } from "./rules/entry-text.js";
-import { type Asking, type Question, Questions } from "./traffic/questions.js";
+import { type Asking, type OpenQuestion, Questions } from "./traffic/questions.js";
 import type { Passing, Traffic } from "./traffic/traffic.js";
 import { type Exchange, tunnel } from "./tunnel.js";
 import type { UpstreamFor } from "./upstream/parse-upstream.js";
@@ -312,7 +312,7 @@ export class EgressProxy {
     if ((await this.#ask({ request: blocked, entry, most, isAllowed }, life)) === "deny") throw refusal;
   }
 
-  async #ask(question: Question, life: Lifetime): Promise<BlockedAnswer> {
+  async #ask(question: OpenQuestion, life: Lifetime): Promise<BlockedAnswer> {
     return this.#questions === undefined ? "deny" : await life.during(this.#questions.put(question));
   }
 }

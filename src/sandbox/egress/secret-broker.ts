@@ -1,4 +1,13 @@
+import type { NetworkPolicy } from "../../../contracts/types.js";
 import type { Rewriting } from "./forward.js";
+
+/** What is needed to fetch values. */
+export interface FetchContext {
+  /** Host paths that the sandbox sees. */
+  readonly visible: readonly string[];
+  /** What the sandbox may reach. Token endpoints are asked by the same way. */
+  network(): NetworkPolicy;
+}
 
 /** What puts the secrets of a sandbox into requests to the hosts that they belong to. */
 export interface SecretBroker {

@@ -1,6 +1,6 @@
 import type { SecretRule } from "../../../../contracts/types.js";
 import { registerSecret } from "../../../util/sanitize.js";
-import type { FetchContext } from "../live-secrets.js";
+import type { FetchContext } from "../secret-broker.js";
 import { parseSecretHost, type SecretHost } from "../secret-rules.js";
 import { fetchAwsKeys, keysOf } from "./aws-secret.js";
 import { fetchFromCommand } from "./command-source.js";

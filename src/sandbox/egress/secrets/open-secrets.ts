@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { SecretRule } from "../../../../contracts/types.js";
-import type { FetchContext } from "../live-secrets.js";
-import type { SecretBroker } from "../secret-broker.js";
+import type { FetchContext, SecretBroker } from "../secret-broker.js";
 import { createBroker } from "./create-broker.js";
 import { gitEnv } from "./git-env.js";
 import { LiveSecret } from "./live-secret.js";

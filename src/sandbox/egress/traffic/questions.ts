@@ -16,7 +16,7 @@ export interface Asking {
 }
 
 /** Something that the rules do not allow. */
-export interface Question {
+export interface OpenQuestion {
   readonly request: BlockedRequest;
   /** What would allow it for good. Undefined: no entry can, so it passes once at most. */
   readonly entry: NetworkEntry | undefined;
@@ -41,7 +41,7 @@ export class Questions {
   }
 
   /** The answer for one connection or request. */
-  async put({ request, entry, most, isAllowed }: Question): Promise<BlockedAnswer> {
+  async put({ request, entry, most, isAllowed }: OpenQuestion): Promise<BlockedAnswer> {
     const key = `${request.host} ${request.port}`;
     const needed = entry ?? most;
     if (needed === undefined || !(await this.#asking.canAllow(needed))) return "deny";

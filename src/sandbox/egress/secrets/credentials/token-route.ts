@@ -1,9 +1,9 @@
 import { isIP, type Socket } from "node:net";
 import { connect, rootCertificates } from "node:tls";
 import type { NetworkPolicy } from "../../../../../contracts/types.js";
-import { hostVariables } from "../../internals.js";
 import { Lifetime } from "../../lifetime.js";
 import { dialUpstream } from "../../upstream/dial-upstream.js";
+import { hostVariables } from "../../upstream/internals.js";
 import { type UpstreamFor, upstreamFor } from "../../upstream/parse-upstream.js";
 import { readAuthorities } from "../../upstream/read-authorities.js";
 

@@ -1,4 +1,5 @@
-import { type Authority, makeTrust, type Trust, type TrustPaths } from "./authority.js";
+import type { Authority } from "./make-authority.js";
+import { makeTrust, type Trust, type TrustPaths } from "./trust.js";
 
 /** Where the programs of a sandbox find the authority that they trust. */
 export interface TrustPlace {

@@ -1,5 +1,5 @@
-import type { Trust } from "./authority.js";
-import type { ProxyInternals } from "./proxy.js";
+import type { Trust } from "../authority.js";
+import type { ProxyInternals } from "../proxy.js";
 
 /** Only tests change it, since they have no public host to reach. No option of a sandbox leads here. */
 export const egressInternals: ProxyInternals & {

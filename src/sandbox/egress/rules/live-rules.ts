@@ -1,6 +1,6 @@
-import { SandboxError } from "../../../contracts/errors.js";
-import type { NetworkPolicy, NetworkRules } from "../../../contracts/types.js";
-import { type EgressPolicy, type NetworkEntry, parseAllow, parseRules, widened } from "./policy.js";
+import { SandboxError } from "../../../../contracts/errors.js";
+import type { NetworkPolicy, NetworkRules } from "../../../../contracts/types.js";
+import { type EgressPolicy, type NetworkEntry, parseAllow, parseRules, widened } from "../policy.js";
 
 const NOTHING: NetworkRules = { allow: [] };
 
