@@ -30,6 +30,7 @@ interface AgentDriver {
   readonly installHint: string;
   readonly tried?: readonly string[];
   readonly sessionFolders?: readonly string[];
+  readonly sessionsOfWorkDir?: boolean;
   command(request: AgentRequest): AgentCommand;
   reader(before?: SessionTotals): AgentReader;
   dialog?(request: AgentRequest, host: AgentHost): AgentDialog;
@@ -136,7 +137,7 @@ type AgentSignal =
     }
   | {
       readonly type: "usage";
-      readonly usage: TokenUsage;
+      readonly usage?: TokenUsage;
       readonly costUsd?: number;
       readonly session?: SessionTotals;
     }

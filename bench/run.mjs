@@ -10,7 +10,20 @@ import { formatResult } from "./parts/table.mjs";
 const here = dirname(fileURLToPath(import.meta.url));
 const all = [
   ...["exec", "exec-heap", "parallel", "flood", "idle", "create", "worktree", "files", "many"],
-  ...["overlay", "fork", "changes", "docker", "tasks", "daytona", "harness", "cli", "ports", "listing", "reopen"],
+  ...[
+    "overlay",
+    "fork",
+    "changes",
+    "docker",
+    "tasks",
+    "daytona",
+    "harness",
+    "agent",
+    "cli",
+    "ports",
+    "listing",
+    "reopen",
+  ],
 ];
 const flags = ["--json", "--quick", "--peers"];
 

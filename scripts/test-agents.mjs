@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { markdownTable } from "./generated-section.mjs";
 import { installDependencies, prepare, root } from "./prepare.mjs";
 import { endAllOnInterrupt, run } from "./processes.mjs";
 import { createScratch, environmentIn } from "./scratch.mjs";
@@ -24,11 +25,24 @@ const file = join(scratch.path, "tally.json");
 const args = [join(root, "scripts", "run-vitest.mjs"), file, "--config=vitest.agents.config.ts"];
 const env = environmentIn(scratch.path);
 const { code } = await run(process.execPath, [...args, ...process.argv.slice(2)], { cwd: root, env });
-const none = { passed: 0, failed: 1, skipped: [], failures: [] };
-const { passed, failed, skipped, failures } = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : none;
+const none = { passed: 0, failed: 1, skipped: [], failures: [], cells: [] };
+const { passed, failed, skipped, failures, cells } = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : none;
 scratch.clean();
 console.log(`\ntotal time ${Math.round((performance.now() - startedAt) / 1000)} s`);
+const matrix = cells.filter(({ file }) => file.endsWith("matrix.agents.ts"));
+if (matrix.length > 0) console.log(`\n${tableOf(matrix)}\n`);
 for (const { name, reason } of skipped) console.log(`not run: ${name}: ${reason}`);
 for (const { name, error } of failures) console.log(`\nFAILED ${name}\n${error}`);
 console.log(`${passed} passed, ${failed} failed, ${skipped.length} skipped`);
 process.exitCode = failed > 0 || code !== 0 ? 1 : 0;
+
+/** Each case in a line, with what became of it for each agent. */
+function tableOf(cells) {
+  const columns = [...new Set(cells.map(({ column }) => column))];
+  const words = { passed: "ok", skipped: "not run", failed: "FAILED" };
+  const rows = [...new Set(cells.map(({ row }) => row))].map((row) => {
+    const stateOf = (column) => cells.find((cell) => cell.row === row && cell.column === column)?.state;
+    return [row, ...columns.map((column) => words[stateOf(column)] ?? "not run")];
+  });
+  return markdownTable([["", ...columns], ...rows]);
+}

@@ -8,6 +8,7 @@ import type {
   AgentSignal,
   AgentVerdict,
 } from "../types.js";
+import { failureOfError } from "./failure-of.js";
 import { failureOfStatus } from "./failure-of-status.js";
 import { asCount, asRecord, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
 import { withoutResult } from "./no-result.js";
@@ -22,6 +23,8 @@ export const geminiCli: AgentDriver = {
   versionArgv: ["gemini", "--version"],
   minVersion: "0.61.0",
   tried: ["0.61.0"],
+  sessionFolders: [".gemini/tmp"],
+  sessionsOfWorkDir: true,
   installHint: "npm install -g @google/gemini-cli",
   command: (request) => ({
     argv: ["gemini", ...flags(request)],
@@ -49,8 +52,12 @@ function flags({ model, sessionId, args = [] }: AgentRequest): string[] {
   ];
 }
 
-/** What its own exit codes mean. */
-const EXITS: Readonly<Record<number, AgentFailure | "turns">> = { 41: "unauthenticated", 53: "turns" };
+/** What its own exit codes mean, and the one that 529 becomes. */
+const EXITS: Readonly<Record<number, AgentFailure | "turns">> = {
+  41: "unauthenticated",
+  53: "turns",
+  [529 % 256]: "rate_limit",
+};
 
 class GeminiReader implements AgentReader {
   #said = "";
@@ -92,7 +99,7 @@ class GeminiReader implements AgentReader {
     const isOwn = exit.signal === undefined && known !== undefined;
     if (isOwn && known === "turns") return { isError: true, text: text ?? this.#said, limit: "turns" };
     if (isOwn && known !== "turns") return { isError: true, text: text ?? exit.stderr, failure: known };
-    return text === undefined ? withoutResult(exit) : { isError: true, text, failure: "agent_error" };
+    return text === undefined ? withoutResult(exit) : { isError: true, text, failure: failureIn(text) };
   }
 
   /** A message comes in pieces. */
@@ -139,4 +146,10 @@ class GeminiReader implements AgentReader {
     this.#error = asText(asRecord(event["error"])?.["message"]) ?? this.#error ?? "it failed and said nothing";
     return [{ type: "usage", usage }];
   }
+}
+
+/** A request that broke off has no status; the error is then the program's own, and not the service's JSON. */
+function failureIn(text: string): AgentFailure {
+  const own = /^\[API Error: ([^{}\n]*)\]$/.exec(text)?.[1] ?? "";
+  return failureOfError(own) === "network" ? "network" : "agent_error";
 }

@@ -13,6 +13,8 @@ export class Updates {
   #said = "";
   #isNewTurn = true;
   #cost: number | undefined;
+  #context: number | undefined;
+  #turns = 0;
 
   /** The last message that it said in full. */
   get said(): string {
@@ -22,6 +24,16 @@ export class Updates {
   /** What the session has cost so far, with what it cost before it was continued. */
   get costUsd(): number | undefined {
     return this.#cost;
+  }
+
+  /** Tokens that the last request to the model had, as far as the agent says. */
+  get context(): number | undefined {
+    return this.#context;
+  }
+
+  /** Turns of this prompt so far. */
+  get turns(): number {
+    return this.#turns;
   }
 
   /** Takes the update of a session that has not been prompted yet: only its cost counts, the rest is history. */
@@ -52,6 +64,13 @@ export class Updates {
     }
   }
 
+  /** Takes the call of a tool for which the agent asks a permission; one that it has named before is not another. */
+  askedFor(call: Untrusted): AgentSignal[] {
+    const id = asText(call["toolCallId"]);
+    if (id === undefined || this.#calls.has(id)) return [];
+    return [...this.flush(), ...this.#turn(), ...this.#call(call)];
+  }
+
   /** The message that came in pieces, once it is whole. */
   flush(): AgentSignal[] {
     const text = this.#message;
@@ -65,6 +84,7 @@ export class Updates {
   #turn(): AgentSignal[] {
     if (!this.#isNewTurn) return [];
     this.#isNewTurn = false;
+    this.#turns += 1;
     return [{ type: "turn" }];
   }
 
@@ -90,9 +110,9 @@ export class Updates {
   }
 
   #price(update: Untrusted): void {
+    if (update["sessionUpdate"] !== "usage_update") return;
     const cost = asRecord(update["cost"]);
-    if (update["sessionUpdate"] === "usage_update" && cost?.["currency"] === "USD") {
-      this.#cost = asCount(cost["amount"]) ?? this.#cost;
-    }
+    if (cost?.["currency"] === "USD") this.#cost = asCount(cost["amount"]) ?? this.#cost;
+    this.#context = asCount(update["used"]) ?? this.#context;
   }
 }
