@@ -36,6 +36,7 @@ interface AgentDriver extends AgentAccess {
   readonly installHint: string;
   readonly tried?: readonly string[];
   readonly sessionFolders?: readonly string[];
+  readonly sessionsOfWorkDir?: boolean;
   command(request: AgentRequest): AgentCommand;
   reader(before?: SessionTotals): AgentReader;
   dialog?(request: AgentRequest, host: AgentHost): AgentDialog;
@@ -161,7 +162,7 @@ type AgentSignal =
     }
   | {
       readonly type: "usage";
-      readonly usage: TokenUsage;
+      readonly usage?: TokenUsage;
       readonly costUsd?: number;
       readonly session?: SessionTotals;
     }

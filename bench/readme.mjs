@@ -13,7 +13,7 @@ const SECTIONS = {
   repositories: ["worktree", "overlay", "fork", "changes"],
   containers: ["docker", "tasks"],
   daytona: ["daytona"],
-  runs: ["harness"],
+  runs: ["harness", "agent"],
 };
 /** The rows of the README, by the goals that they come from. */
 const IN_README = {

@@ -18,6 +18,7 @@ const all = [
     "tasks",
     "daytona",
     "harness",
+    "agent",
     "cli",
     "ports",
     "listing",

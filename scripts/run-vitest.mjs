@@ -6,7 +6,7 @@ import { durationsOf, slowestFiles } from "./durations.mjs";
 const [file, ...words] = process.argv.slice(2);
 const config = words.find((word) => word.startsWith("--config="))?.slice("--config=".length);
 const filters = words.filter((word) => !word.startsWith("--config="));
-const tally = { passed: 0, failed: 0, skipped: [], failures: [], slowest: [] };
+const tally = { passed: 0, failed: 0, skipped: [], failures: [], slowest: [], ...(config && { cells: [] }) };
 
 const counter = {
   onTestRunEnd(modules, unhandled) {
@@ -26,6 +26,10 @@ const counter = {
 
 function count(test, file) {
   const { state, note, errors } = test.result();
+  // A suite of its own may be a table, with a row for each `describe`.
+  if (config !== undefined && test.parent.type === "suite") {
+    tally.cells.push({ file, row: test.parent.name, column: test.name, state });
+  }
   if (state === "passed") tally.passed += 1;
   else if (state === "skipped") tally.skipped.push({ name: test.fullName, reason: note ?? "no reason given" });
   else fail(`${file} > ${test.fullName}`, [errors[0] ?? new Error(`ended as ${state}`)]);

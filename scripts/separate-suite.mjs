@@ -7,9 +7,9 @@ import { step } from "./step.mjs";
 
 /**
  * Runs a suite that is too slow, or needs packages that are too large, for `npm test`. `packages` are folders whose packages it uses; those that
- * can't be installed make tests print why they did not run. `install` gets what else they need. Arguments of this process are file names, as for vitest.
+ * can't be installed make tests print why they did not run. `install` gets what else they need; `show` prints more of the result. Arguments of this process are file names, as for vitest.
  */
-export async function runSeparateSuite({ config, packages, install = async () => {} }) {
+export async function runSeparateSuite({ config, packages, install = async () => {}, show = () => {} }) {
   const startedAt = performance.now();
   const scratch = createScratch();
   endAllOnInterrupt(scratch.clean);
@@ -24,9 +24,11 @@ export async function runSeparateSuite({ config, packages, install = async () =>
   const env = environmentIn(scratch.path);
   const { code } = await run(process.execPath, [...args, ...process.argv.slice(2)], { cwd: root, env });
   const none = { passed: 0, failed: 1, skipped: [], failures: [] };
-  const { passed, failed, skipped, failures } = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : none;
+  const tally = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : none;
+  const { passed, failed, skipped, failures } = tally;
   scratch.clean();
   console.log(`\ntotal time ${Math.round((performance.now() - startedAt) / 1000)} s`);
+  show(tally);
   for (const { name, reason } of skipped) console.log(`not run: ${name}: ${reason}`);
   for (const { name, error } of failures) console.log(`\nFAILED ${name}\n${error}`);
   console.log(`${passed} passed, ${failed} failed, ${skipped.length} skipped`);

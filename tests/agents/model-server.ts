@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { anthropic } from "./model-server/anthropic.js";
@@ -40,8 +41,11 @@ export interface ModelServer extends AsyncDisposable {
   serve(path: string, body: unknown): void;
 }
 
-/** Starts a scripted model. It speaks Anthropic's Messages, OpenAI's Responses and chat completions, and Gemini. */
-export async function startModelServer(): Promise<ModelServer> {
+/**
+ * Starts a scripted model. It speaks Anthropic's Messages, OpenAI's Responses and chat completions, and Gemini; over TLS where it is given
+ * a certificate.
+ */
+export async function startModelServer(certificate?: { key: Buffer; cert: Buffer }): Promise<ModelServer> {
   let script: Script = [];
   let turns = 0;
   let requests: ModelRequest[] = [];
@@ -81,12 +85,13 @@ export async function startModelServer(): Promise<ModelServer> {
     await answer(protocol, request, next(request), response);
   };
 
-  const server = createServer((incoming, response) => {
+  const serve = (incoming: IncomingMessage, response: ServerResponse): void => {
     take(incoming, response).catch((error: unknown) => {
       faults.push(String(error));
       response.destroy();
     });
-  });
+  };
+  const server = certificate === undefined ? createServer(serve) : createTlsServer(certificate, serve);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     port: (server.address() as AddressInfo).port,

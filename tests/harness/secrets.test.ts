@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -8,6 +7,7 @@ import { findFaults } from "../../src/util/schema.js";
 import { type SecretServer, startSecretServer } from "../support/egress/secret-server.js";
 import { createHarnessBench, type HarnessBench } from "../support/harness/bench.js";
 import { withFakeAgents } from "../support/harness/fake-agents.js";
+import { filesWith } from "../support/harness/files-with.js";
 
 const API = "api.secret.test";
 const KEY = "sk-ant-real-0123456789";
@@ -49,13 +49,8 @@ function options(
 }
 
 /** The files of a run that contain the key. */
-function leaks(runId: string): string {
-  const search = ["-rlaF", KEY, bench.directoryOf(runId), bench.stateOf(runId)];
-  try {
-    return execFileSync("grep", search, { encoding: "utf8" });
-  } catch (error) {
-    return (error as { stdout: string }).stdout;
-  }
+function leaks(runId: string): string[] {
+  return filesWith(KEY, [bench.directoryOf(runId), bench.stateOf(runId)]);
 }
 
 describe("the key of an agent", () => {
@@ -66,7 +61,7 @@ describe("the key of an agent", () => {
       secrets: [{ name: "ANTHROPIC_API_KEY", kept: "outside", hosts: [at()] }],
     });
     expect(server.asked.at(-1)).toMatchObject({ url: "/v1/messages", headers: { "x-api-key": KEY } });
-    expect(leaks("outside")).toBe("");
+    expect(leaks("outside")).toEqual([]);
     expect(bench.file("outside", "report.md")).toContain(`ANTHROPIC_API_KEY: never inside, only for ${at()}`);
     expect(findFaults(JSON.parse(bench.file("outside", "report.json")), reportSchema)).toEqual([]);
     expect(JSON.parse(bench.file("outside", "run.json"))).toMatchObject({
@@ -82,7 +77,7 @@ describe("the key of an agent", () => {
     const report = await resumeRun({ runId: "resumed", from: "ask", sandbox: { env } });
     expect(report.secrets).toEqual([{ name: "ANTHROPIC_API_KEY", kept: "outside", hosts: [at()] }]);
     expect(server.asked.slice(before).map(({ headers }) => headers["x-api-key"])).toEqual([KEY, KEY]);
-    expect(leaks("resumed")).toBe("");
+    expect(leaks("resumed")).toEqual([]);
   });
 
   test("goes inside where a node names it", async () => {

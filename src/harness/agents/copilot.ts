@@ -18,6 +18,7 @@ export const copilot: AgentDriver = {
   versionArgv: ["copilot", "--version"],
   minVersion: "1.0.100",
   tried: ["1.0.102"],
+  sessionFolders: [".copilot/session-state"],
   installHint: "npm install -g @github/copilot",
   command: (request) => ({
     argv: ["copilot", ...flags(request)],
@@ -51,6 +52,8 @@ const ERROR_TYPES: Readonly<Record<string, AgentFailure>> = {
 class CopilotReader implements AgentReader {
   #said = "";
   #error: Untrusted | undefined;
+  /** Whether the last request to the model broke off; the error itself does not say so. */
+  #isCut = false;
   readonly #tools = new Map<string, string>();
 
   line(text: string): AgentSignal[] {
@@ -59,7 +62,11 @@ class CopilotReader implements AgentReader {
     switch (event?.["type"]) {
       case "assistant.turn_start":
         this.#error = undefined;
+        this.#isCut = false;
         return [{ type: "turn" }];
+      case "model.call_failure":
+        this.#isCut = data["failureKind"] === "transport";
+        return [];
       case "assistant.message_delta":
       case "assistant.reasoning_delta":
       case "assistant.tool_call_delta":
@@ -92,7 +99,7 @@ class CopilotReader implements AgentReader {
   }
 
   end(exit: Parameters<AgentReader["end"]>[0]): AgentVerdict {
-    return this.#error === undefined ? withoutResult(exit) : toFailure(this.#error);
+    return this.#error === undefined ? withoutResult(exit) : toFailure(this.#error, this.#isCut);
   }
 
   #end(event: Untrusted): AgentSignal[] {
@@ -101,17 +108,17 @@ class CopilotReader implements AgentReader {
     if (event["exitCode"] === 0) {
       return [...signals, { type: "result", result: { isError: false, text: this.#said } }];
     }
-    return [...signals, { type: "result", result: toFailure(this.#error ?? {}) }];
+    return [...signals, { type: "result", result: toFailure(this.#error ?? {}, this.#isCut) }];
   }
 }
 
-function toFailure(error: Untrusted): AgentVerdict {
+function toFailure(error: Untrusted, isCut: boolean): AgentVerdict {
   const kind = asText(error["errorType"]);
   const known = kind !== undefined && Object.hasOwn(ERROR_TYPES, kind) ? ERROR_TYPES[kind] : undefined;
   return {
     isError: true,
     text: asText(error["message"]) ?? "it failed and said nothing",
-    failure: known ?? failureOfStatus(asCount(error["statusCode"])) ?? "agent_error",
+    failure: known ?? failureOfStatus(asCount(error["statusCode"])) ?? (isCut ? "network" : "agent_error"),
     ...defined({ terminalReason: kind }),
   };
 }

@@ -9,7 +9,7 @@ import type {
   AgentVerdict,
 } from "../types.js";
 import { isOn, vertexAccess } from "./clouds.js";
-import { failureOfStatus } from "./failure-of.js";
+import { failureOfError, failureOfStatus } from "./failure-of.js";
 import { asCount, asRecord, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
 import { toMcpServers } from "./mcp-servers.js";
 import { MessageParts } from "./message-parts.js";
@@ -42,6 +42,8 @@ export const geminiCli: AgentDriver = {
   versionArgv: ["gemini", "--version"],
   minVersion: "0.61.0",
   tried: ["0.61.0"],
+  sessionFolders: [".gemini/tmp"],
+  sessionsOfWorkDir: true,
   installHint: "npm install -g @google/gemini-cli",
   command: (request) => ({
     argv: ["gemini", ...flags(request)],
@@ -74,8 +76,12 @@ function flags({ model, sessionId, args = [] }: AgentRequest): string[] {
   ];
 }
 
-/** What its own exit codes mean. */
-const EXITS: Readonly<Record<number, AgentFailure | "turns">> = { 41: "unauthenticated", 53: "turns" };
+/** What its own exit codes mean, and the one that 529 becomes. */
+const EXITS: Readonly<Record<number, AgentFailure | "turns">> = {
+  41: "unauthenticated",
+  53: "turns",
+  [529 % 256]: "rate_limit",
+};
 
 class GeminiReader implements AgentReader {
   readonly #parts = new MessageParts();
@@ -114,7 +120,7 @@ class GeminiReader implements AgentReader {
     const isOwn = exit.signal === undefined && known !== undefined;
     if (isOwn && known === "turns") return { isError: true, text: text ?? this.#parts.said, limit: "turns" };
     if (isOwn && known !== "turns") return { isError: true, text: text ?? exit.stderr, failure: known };
-    return text === undefined ? withoutResult(exit) : { isError: true, text, failure: "agent_error" };
+    return text === undefined ? withoutResult(exit) : { isError: true, text, failure: failureIn(text) };
   }
 
   #call(event: Untrusted): AgentSignal {
@@ -145,4 +151,10 @@ class GeminiReader implements AgentReader {
     this.#error = asText(asRecord(event["error"])?.["message"]) ?? this.#error ?? "it failed and said nothing";
     return [{ type: "usage", usage }];
   }
+}
+
+/** A request that broke off has no status; the error is then the program's own, and not the service's JSON. */
+function failureIn(text: string): AgentFailure {
+  const own = /^\[API Error: ([^{}\n]*)\]$/.exec(text)?.[1] ?? "";
+  return failureOfError(own) === "network" ? "network" : "agent_error";
 }

@@ -8,10 +8,16 @@ export class MessageParts {
   #message = "";
   #said = "";
   #isNewTurn = true;
+  #turns = 0;
 
   /** The last message that was said in full. */
   get said(): string {
     return this.#said;
+  }
+
+  /** Turns so far. */
+  get turns(): number {
+    return this.#turns;
   }
 
   /** Takes a piece of a message, or a sign that the model is at work. */
@@ -24,6 +30,7 @@ export class MessageParts {
   turn(): AgentSignal[] {
     if (!this.#isNewTurn) return [];
     this.#isNewTurn = false;
+    this.#turns += 1;
     return [{ type: "turn" }];
   }
 

@@ -38,6 +38,9 @@ export const opencode: AgentDriver = {
   versionArgv: ["opencode", "--version"],
   minVersion: "1.18.0",
   tried: ["1.18.33"],
+  // The folder around its database also has the logins.
+  sessionFolders: ["", "-wal", "-shm"].map((end) => `.local/share/opencode/opencode.db${end}`),
+  sessionsOfWorkDir: true,
   installHint: "npm install -g opencode-ai",
   command: (request) => ({
     argv: ["opencode", "run", ...flags(request)],

@@ -19,9 +19,15 @@ export const pi: AgentDriver = {
   network: ["api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com"],
   secrets: [["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"]],
   keys: {
-    ANTHROPIC_API_KEY: { host: "api.anthropic.com", header: "x-api-key", prefix: "sk-ant-" },
-    OPENAI_API_KEY: { host: "api.openai.com", header: "authorization", prefix: "sk-" },
-    GEMINI_API_KEY: { host: "generativelanguage.googleapis.com", header: "x-goog-api-key" },
+    ANTHROPIC_API_KEY: {
+      ...{ host: "api.anthropic.com", header: "x-api-key", prefix: "sk-ant-" },
+      baseUrl: "ANTHROPIC_BASE_URL",
+    },
+    OPENAI_API_KEY: { host: "api.openai.com", header: "authorization", prefix: "sk-", baseUrl: "OPENAI_BASE_URL" },
+    GEMINI_API_KEY: {
+      ...{ host: "generativelanguage.googleapis.com", header: "x-goog-api-key" },
+      baseUrl: "GEMINI_BASE_URL",
+    },
   },
   logins: { ".pi/agent/auth.json": [] },
   providers: [

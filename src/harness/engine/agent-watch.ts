@@ -78,7 +78,7 @@ export class AgentWatch {
         this.turns += 1;
         break;
       case "usage":
-        this.usage = signal.usage;
+        if (signal.usage !== undefined) this.usage = signal.usage;
         if (signal.costUsd !== undefined) this.costUsd = signal.costUsd;
         if (signal.session !== undefined) this.report.session = signal.session;
         break;

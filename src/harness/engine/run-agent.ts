@@ -82,7 +82,7 @@ async function follow(
         await pipe.write("stderr", chunk);
       },
       onLine: async (line) => {
-        for (const signal of withUsage(take(reader.line(line)), watch)) await emitSignal(state, ids, signal, watch);
+        for (const signal of withUsage(take(reader.line(line)))) await emitSignal(state, ids, signal, watch);
       },
       ...(dialog !== undefined && { onOverlong: () => void take(dialog.overlong()) }),
     });
@@ -221,16 +221,16 @@ async function sessionOf(state: EngineState, task: AgentJob["task"], nodeId: str
 }
 
 /** A turn that comes without a count is shown with the last one. */
-function withUsage(signals: readonly AgentSignal[], { usage = noTokens() }: AgentWatch): readonly AgentSignal[] {
+function withUsage(signals: readonly AgentSignal[]): readonly AgentSignal[] {
   const has = (type: AgentSignal["type"]): boolean => signals.some((signal) => signal.type === type);
-  return has("turn") && !has("usage") ? [{ type: "usage", usage }, ...signals] : signals;
+  return has("turn") && !has("usage") ? [{ type: "usage" }, ...signals] : signals;
 }
 
 async function emitSignal(
   state: EngineState,
   ids: { nodeId: string; parentId?: string },
   signal: AgentSignal,
-  { costUsd, turns }: AgentWatch,
+  { costUsd, turns, usage = noTokens() }: AgentWatch,
 ): Promise<void> {
   switch (signal.type) {
     case "message":
@@ -250,7 +250,7 @@ async function emitSignal(
         ...(signal.tool !== undefined && { tool: state.hide(signal.tool, 200) }),
       });
     case "usage":
-      return await state.emit({ type: "agent.usage", ...ids, usage: signal.usage, costUsd, turns });
+      return await state.emit({ type: "agent.usage", ...ids, usage: signal.usage ?? usage, costUsd, turns });
     default:
       return;
   }

@@ -46,10 +46,10 @@ export type AgentSignal =
   | { readonly type: "tool_call"; readonly tool: string; readonly summary: string }
   | { readonly type: "tool_result"; readonly tool?: string; readonly isError: boolean }
   | { readonly type: "turn" }
-  /** All that this run of the agent has used so far. `session` has all of its session, where the agent counts that. */
+  /** All that this run of the agent has used so far, as far as it says. `session` has all of its session, where the agent counts that. */
   | {
       readonly type: "usage";
-      readonly usage: TokenUsage;
+      readonly usage?: TokenUsage;
       readonly costUsd?: number;
       readonly session?: SessionTotals;
     }
@@ -164,8 +164,10 @@ export interface AgentDriver extends AgentAccess {
   readonly installHint: string;
   /** The versions that the tests run, the oldest first. An older one gives a warning; a newer one may work as well. */
   readonly tried?: readonly string[];
-  /** Folders below HOME that have its sessions: they are saved with the checkpoints of a run. */
+  /** Folders and files below HOME that have its sessions, and no credentials: they are saved with the checkpoints of a run. */
   readonly sessionFolders?: readonly string[];
+  /** Whether it finds a session only in a work directory of the same path. Default false. */
+  readonly sessionsOfWorkDir?: boolean;
   command(request: AgentRequest): AgentCommand;
   /** `before` is what the session that it continues had used, as far as that is known. */
   reader(before?: SessionTotals): AgentReader;

@@ -1,19 +1,24 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import type { Sandbox } from "../../sandbox/types.js";
 import type { AgentNeed } from "../needs.js";
-import type { NodeReport } from "../types.js";
+import type { AgentDriver, NodeReport } from "../types.js";
 
 /** Bytes of an archive that are written down; a session is text, so this is a long one. */
 const LARGEST = 64 * 1024 * 1024;
 const TIMEOUT = 60_000;
-/** Packs the folders that are there. Where none is, the archive is empty. */
+/** Packs the folders and files that are there. Where none is, the archive is empty. */
 const PACK =
-  'cd "$HOME" || exit; for name; do shift; [ -d "$name" ] && set -- "$@" "$name"; done; [ $# = 0 ] || tar -cf - -- "$@"';
+  'cd "$HOME" || exit; for name; do shift; [ -e "$name" ] && set -- "$@" "$name"; done; [ $# = 0 ] || tar -cf - -- "$@"';
 const UNPACK = 'cd "$HOME" && tar -xf -';
 
-/** The folders below HOME that have the sessions of these agents. */
+/** The folders and files below HOME that have the sessions of these agents. */
 export function sessionFoldersOf(agents: readonly AgentNeed[]): string[] {
   return [...new Set(agents.flatMap(({ driver }) => driver.sessionFolders ?? []))];
+}
+
+/** Whether an agent finds a session that was brought back. */
+export function canContinue({ sessionFolders, sessionsOfWorkDir = false }: AgentDriver, isSamePlace: boolean): boolean {
+  return sessionFolders !== undefined && (isSamePlace || !sessionsOfWorkDir);
 }
 
 /** Whether a node has a session that a later one may continue. */

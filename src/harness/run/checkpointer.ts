@@ -91,7 +91,8 @@ export class Checkpointer {
     const snapshotId = this.#snapshotId;
     const saved = { nodeId, ...(snapshotId !== undefined && { snapshotId }) };
     const savedAt = isoTime();
-    const checkpoint: Checkpoint = { version: 1, index, ...saved, isSaved: this.#canSave, results, savedAt };
+    const { workDir } = this.#sandbox;
+    const checkpoint: Checkpoint = { version: 1, index, ...saved, isSaved: this.#canSave, results, workDir, savedAt };
     await saveCheckpoint(this.#directory, checkpoint, hasNewFiles);
     await this.#recorder.record({ type: "checkpoint.saved", ...saved });
   }

@@ -22,7 +22,7 @@ import {
   writePublic,
 } from "../store.js";
 import type { RunContext, RunError, RunOutcome, RunReport, RunStatus } from "../types.js";
-import { sessionFoldersOf, unpackSessions } from "./agent-sessions.js";
+import { canContinue, sessionFoldersOf, unpackSessions } from "./agent-sessions.js";
 import { Checkpointer } from "./checkpointer.js";
 import { collectWork, exitCodeOf, finalStatus, isLeft, leaveSandbox, pushRun } from "./finish-run.js";
 import { openRunSandbox } from "./open-run-sandbox.js";
@@ -198,9 +198,10 @@ async function bringSessions(
   agents: readonly AgentNeed[],
 ): Promise<string[]> {
   const first = startAt === undefined ? nodes.length : nodes.findIndex(({ id }) => id === startAt);
-  const archive = await readSessions(directory, first);
-  const isBack = archive !== undefined && (await unpackSessions(sandbox, archive).then(succeed, fail));
-  const saved = agents.filter(({ driver }) => isBack && driver.sessionFolders !== undefined);
+  const found = await readSessions(directory, first);
+  const isBack = found !== undefined && (await unpackSessions(sandbox, found.archive).then(succeed, fail));
+  const isSamePlace = found?.workDir === sandbox.workDir;
+  const saved = agents.filter(({ driver }) => isBack && canContinue(driver, isSamePlace));
   return Object.keys(results).filter((id) => !saved.some(({ nodeId }) => nodeId === id));
 }
 

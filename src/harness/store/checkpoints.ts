@@ -15,6 +15,8 @@ export interface Checkpoint {
   /** What has the files. Absent in one that is saved: nothing had changed since the run started. */
   readonly snapshotId?: string;
   readonly results: Readonly<Record<string, NodeReport>>;
+  /** Of the sandbox, in which the sessions of agents were. Absent in one of an older version. */
+  readonly workDir?: string;
   /** ISO 8601. */
   readonly savedAt: string;
 }
@@ -43,12 +45,19 @@ export async function saveSessions(
   await rename(`${path}.tmp`, path);
 }
 
-/** The archive of the agents' sessions that was written last before a place in the blueprint; undefined when there is none. */
-export async function readSessions(directory: RunDirectory, before: number): Promise<Uint8Array | undefined> {
+/** The agents' sessions as they were written down. */
+export interface SavedSessions {
+  readonly archive: Uint8Array;
+  /** Where they were; undefined where that was not written down. */
+  readonly workDir: string | undefined;
+}
+
+/** The agents' sessions that were written last before a place in the blueprint; undefined when there are none. */
+export async function readSessions(directory: RunDirectory, before: number): Promise<SavedSessions | undefined> {
   const earlier = (await readCheckpoints(directory)).filter(({ index }) => index < before).reverse();
   for (const checkpoint of earlier) {
-    const found = await readFile(sessionsPathOf(directory, checkpoint)).catch(() => undefined);
-    if (found !== undefined) return found;
+    const archive = await readFile(sessionsPathOf(directory, checkpoint)).catch(() => undefined);
+    if (archive !== undefined) return { archive, workDir: checkpoint.workDir };
   }
   return undefined;
 }

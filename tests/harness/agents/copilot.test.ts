@@ -27,6 +27,16 @@ test("the words of an error decide nothing", () => {
   expect(replayAgent("copilot", [error, { type: "result", exitCode: 1 }]).verdict.failure).toBe("agent_error");
 });
 
+test("a stream that breaks off is the network's fault, as the kind of the failed request says", () => {
+  const failed = (failureKind: string): unknown => ({ type: "model.call_failure", data: { failureKind } });
+  const error = { type: "session.error", data: { errorType: "query", message: "unexpected EOF" } };
+  const ended = (...lines: unknown[]): string | undefined =>
+    replayAgent("copilot", [...lines, error, { type: "result", exitCode: 1 }]).verdict.failure;
+  expect(ended(failed("transport"))).toBe("network");
+  expect(ended(failed("transport"), failed("api"))).toBe("agent_error");
+  expect(ended(failed("transport"), { type: "assistant.turn_start", data: {} })).toBe("agent_error");
+});
+
 test("tools are what it may use, and no token of GitHub's that can do more is taken", () => {
   const copilot = driverNamed("copilot");
   const { argv } = copilot.command({ prompt: "p", tools: ["write", "shell(npm test)"], sessionId: "id" });

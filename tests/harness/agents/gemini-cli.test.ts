@@ -21,6 +21,7 @@ test.each([
   [403 - 256, "unauthenticated"],
   [429 - 256, "rate_limit"],
   [500 - 256, "network"],
+  [529 - 512, "rate_limit"],
   [41, "unauthenticated"],
   [1, "agent_error"],
 ])("exit code %i, which has the status of the request, means %s, whatever the words are", (exitCode, failure) => {
@@ -29,6 +30,15 @@ test.each([
     failure,
     text: expect.stringContaining("scripted failure 401"),
   });
+});
+
+test.each([
+  ["[API Error: terminated]", "network"],
+  ["[API Error: the billing module was terminated]", "agent_error"],
+  ['[API Error: {"error":{"message":"terminated","code":"server_error"}}]', "agent_error"],
+])("%s without a status means %s", (message, failure) => {
+  const result = { type: "result", status: "error", error: { type: "unknown", message }, stats: {} };
+  expect(replayAgent("gemini-cli", [result], 1).verdict).toMatchObject({ isError: true, failure, text: message });
 });
 
 test("its own limit of turns is a limit, and an end without a result is none", () => {

@@ -153,6 +153,43 @@ describe("an agent that speaks ACP", () => {
     expect(only(events, "agent.tool_result")).toMatchObject([{ tool: "execute", isError: true }]);
   });
 
+  test("names a tool once, also when it does so only to ask for a permission", async () => {
+    const named = (toolCallId: string): object => ({ toolCallId, title: "ls", kind: "execute" });
+    const asks = (toolCallId: string): object => ({
+      call: "session/request_permission",
+      params: { toolCall: named(toolCallId), options: [{ optionId: "yes", name: "Yes", kind: "allow_once" }] },
+    });
+    const done = (toolCallId: string): object => ({
+      update: { sessionUpdate: "tool_call_update", toolCallId, status: "completed" },
+    });
+    const first = { update: { sessionUpdate: "tool_call", ...named("1") } };
+    const { outcome, events } = await runInSandbox(
+      place.sandbox,
+      ask([first, asks("1"), done("1"), asks("2"), done("2")]),
+    );
+    expect(outcome.nodes[0]?.agent?.turns).toBe(3);
+    expect(only(events, "agent.tool_call")).toMatchObject([
+      { tool: "execute", summary: "ls" },
+      { tool: "execute", summary: "ls" },
+    ]);
+    expect(only(events, "agent.tool_result")).toMatchObject([{ tool: "execute" }, { tool: "execute" }]);
+  });
+
+  test.each([
+    ["of all its turns", 100, { input: 210, output: 20, cacheRead: 0, cacheWrite: 0 }],
+    ["of its last turn alone, as its context shows", 210, undefined],
+    ["of nobody knows how many turns", undefined, undefined],
+  ])("counts the tokens %s", async (_, used, counted) => {
+    const usage = { inputTokens: 210, outputTokens: 20, totalTokens: 230 };
+    const steps = [
+      { update: { sessionUpdate: "tool_call", toolCallId: "1", title: "Run", status: "completed" } },
+      { update: { sessionUpdate: "usage_update", used, size: 1000, cost: { amount: 0.25, currency: "USD" } } },
+    ];
+    const { outcome } = await runInSandbox(place.sandbox, ask(steps, {}, { usage }));
+    expect(outcome.nodes[0]?.agent).toMatchObject({ turns: 2, costUsd: 0.25 });
+    expect(outcome.nodes[0]?.agent?.usage).toEqual(counted);
+  });
+
   test("continues the session of another node, whose cost and messages don't count again", async () => {
     const command = [process.execPath, AGENT, JSON.stringify({ can: { loadSession: true } })];
     const cost = (amount: number): string =>

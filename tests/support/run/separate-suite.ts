@@ -7,6 +7,8 @@ export function separateSuite(...include: string[]): ViteUserConfig {
       include,
       globalSetup: ["tests/support/run/setup.ts"],
       fileParallelism: false,
+      // What concurrent tests take is mostly waiting.
+      maxConcurrency: 5,
       testTimeout: 240_000,
       // What a test waits for comes late on a busy machine.
       expect: { poll: { timeout: 30_000 } },

@@ -1,3 +1,4 @@
+import { defined } from "../../../util/defined.js";
 import type {
   AgentDialog,
   AgentFailure,
@@ -64,7 +65,7 @@ export class AcpDialog implements AgentDialog {
     switch (message.type) {
       case "request":
         void this.#serve(message.id, message.method, message.params);
-        return [{ type: "alive" }];
+        return this.#requested(message.method, message.params);
       case "notification":
         return message.method === "session/update" ? this.#update(message.params) : [];
       case "response":
@@ -106,6 +107,14 @@ export class AcpDialog implements AgentDialog {
       const { code, message } = error instanceof RpcError ? error : { code: RPC_CODES.internal, message: "it failed" };
       this.#host.send(errorLine(id, { code, message }));
     }
+  }
+
+  /** Some agents name a tool that needs a permission only when they ask for it. */
+  #requested(method: string, params: Untrusted): AgentSignal[] {
+    const call = asRecord(params["toolCall"]);
+    const isCall = method === "session/request_permission" && params["sessionId"] === this.#sessionId;
+    if (!isCall || call === undefined || this.#step !== "prompt") return [{ type: "alive" }];
+    return [{ type: "alive" }, ...this.#updates.askedFor(call)];
   }
 
   #update(params: Untrusted): AgentSignal[] {
@@ -189,10 +198,16 @@ export class AcpDialog implements AgentDialog {
 
   /** The tokens of a session that was continued may be of all its prompts, so they are not counted. */
   #used(reported?: Untrusted): AgentSignal[] {
-    const usage = this.#request.sessionId === undefined ? toUsage(reported) : undefined;
+    const found = this.#request.sessionId === undefined ? toUsage(reported) : undefined;
+    const usage = found === undefined || this.#isOfLastTurn(found) ? undefined : found;
     const costUsd = this.#spent;
-    if (usage === undefined && costUsd === undefined) return [];
-    return [{ type: "usage", usage: usage ?? NOTHING_USED, ...(costUsd !== undefined && { costUsd }) }];
+    return usage === undefined && costUsd === undefined ? [] : [{ type: "usage", ...defined({ usage, costUsd }) }];
+  }
+
+  /** Every turn sends the context again: only several that used more than one context are known to be counted all. */
+  #isOfLastTurn({ input, cacheRead, cacheWrite }: TokenUsage): boolean {
+    const { turns, context = Number.POSITIVE_INFINITY } = this.#updates;
+    return turns > 1 && input + cacheRead + cacheWrite <= context;
   }
 
   /** Agents put the status of the failed request into the code of the error, or into its data. */
@@ -219,8 +234,6 @@ function mcpServersOf(request: AgentRequest): object[] {
     env: Object.entries(env).map(([key, value]) => ({ name: key, value })),
   }));
 }
-
-const NOTHING_USED: TokenUsage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 
 function toVerdict(stopReason: unknown, text: string): AgentVerdict {
   const terminalReason = asText(stopReason) ?? "unknown";

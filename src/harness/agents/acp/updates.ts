@@ -10,6 +10,7 @@ export class Updates {
   readonly #calls = new Map<string, string>();
   readonly #parts = new MessageParts();
   #cost: number | undefined;
+  #context: number | undefined;
 
   /** The last message that it said in full. */
   get said(): string {
@@ -19,6 +20,16 @@ export class Updates {
   /** What the session has cost so far, with what it cost before it was continued. */
   get costUsd(): number | undefined {
     return this.#cost;
+  }
+
+  /** Tokens that the last request to the model had, as far as the agent says. */
+  get context(): number | undefined {
+    return this.#context;
+  }
+
+  /** Turns of this prompt so far. */
+  get turns(): number {
+    return this.#parts.turns;
   }
 
   /** Takes the update of a session that has not been prompted yet: only its cost counts, the rest is history. */
@@ -44,6 +55,13 @@ export class Updates {
       default:
         return [];
     }
+  }
+
+  /** Takes the call of a tool for which the agent asks a permission; one that it has named before is not another. */
+  askedFor(call: Untrusted): AgentSignal[] {
+    const id = asText(call["toolCallId"]);
+    if (id === undefined || this.#calls.has(id)) return [];
+    return [...this.flush(), ...this.#parts.turn(), ...this.#call(call)];
   }
 
   /** The message that came in pieces, once it is whole. */
@@ -73,9 +91,9 @@ export class Updates {
   }
 
   #price(update: Untrusted): void {
+    if (update["sessionUpdate"] !== "usage_update") return;
     const cost = asRecord(update["cost"]);
-    if (update["sessionUpdate"] === "usage_update" && cost?.["currency"] === "USD") {
-      this.#cost = asCount(cost["amount"]) ?? this.#cost;
-    }
+    if (cost?.["currency"] === "USD") this.#cost = asCount(cost["amount"]) ?? this.#cost;
+    this.#context = asCount(update["used"]) ?? this.#context;
   }
 }
