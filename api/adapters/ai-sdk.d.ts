@@ -62,6 +62,11 @@ interface AiSdkSession {
   }>;
   spawn(
     options: AiSdkCommand & {
+      stdin: true;
+    },
+  ): Promise<AiSdkProcess & Required<Pick<AiSdkProcess, "stdin">>>;
+  spawn(
+    options: AiSdkCommand & {
       stdin?: boolean;
     },
   ): Promise<AiSdkProcess>;
@@ -110,12 +115,12 @@ interface AiSdkTool<I> {
   ) => Promise<string>;
 }
 
-interface AiSdkTools {
+type AiSdkTools = {
   readonly bash: AiSdkTool<BashInput>;
   readonly read: AiSdkTool<ReadInput>;
   readonly write: AiSdkTool<WriteInput>;
   readonly edit: AiSdkTool<EditInput>;
-}
+};
 
 interface AiSdkWrite<T> extends AiSdkFile {
   content: T;

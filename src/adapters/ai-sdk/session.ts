@@ -20,7 +20,7 @@ export function createSandboxSession(sandbox: Sandbox, options: AiSdkSessionOpti
       const { exitCode, stdout, stderr, timedOut } = result;
       return { exitCode, stdout, stderr: timedOut ? `${stderr}${deadlineLine(result)}\n` : stderr };
     },
-    spawn: async (call) => await spawn(sandbox, call),
+    spawn: (async (call: AiSdkCommand & { stdin?: boolean }) => await spawn(sandbox, call)) as AiSdkSession["spawn"],
     readFile: async (file) => await onFile(file, (path, call) => sandbox.readStream(path, call)),
     readBinaryFile: async (file) => await onFile(file, (path, call) => sandbox.readBytes(path, call)),
     async readTextFile({ encoding = "utf-8", startLine, endLine, ...file }) {

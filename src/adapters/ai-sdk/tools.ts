@@ -32,12 +32,12 @@ export interface AiSdkTool<I> {
 }
 
 /** The tools of a sandbox, for the option `tools` of `generateText` and `streamText`. */
-export interface AiSdkTools {
+export type AiSdkTools = {
   readonly bash: AiSdkTool<BashInput>;
   readonly read: AiSdkTool<ReadInput>;
   readonly write: AiSdkTool<WriteInput>;
   readonly edit: AiSdkTool<EditInput>;
-}
+};
 
 /** Makes the tools `bash`, `read`, `write` and `edit` of a sandbox. They return text, and follow the call's `abortSignal`. */
 export function createSandboxTools(sandbox: Sandbox, options: ToolOptions = {}): AiSdkTools {

@@ -31,6 +31,7 @@ export interface AiSdkProcess {
 export interface AiSdkSession {
   readonly description: string;
   run(options: AiSdkCommand): Promise<{ exitCode: number; stdout: string; stderr: string }>;
+  spawn(options: AiSdkCommand & { stdin: true }): Promise<AiSdkProcess & Required<Pick<AiSdkProcess, "stdin">>>;
   spawn(options: AiSdkCommand & { stdin?: boolean }): Promise<AiSdkProcess>;
   readFile(options: AiSdkFile): Promise<ReadableStream<Uint8Array> | null>;
   readBinaryFile(options: AiSdkFile): Promise<Uint8Array | null>;
