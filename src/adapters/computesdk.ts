@@ -63,8 +63,8 @@ const define = defineProvider<Sandbox, ComputeConfig>({
     },
     snapshot: {
       async create(_config, sandboxId, { name } = {}) {
-        const sandbox = await openSandbox({ id: sandboxId });
-        const id = await sandbox.snapshot(defined({ name })).finally(() => sandbox.teardown());
+        await using sandbox = await openSandbox({ id: sandboxId });
+        const id = await sandbox.snapshot(defined({ name }));
         return { id, provider: "glovebox", createdAt: new Date(), metadata: { name, sandboxId } };
       },
       async list(_config, { sandboxId, limit } = {}) {
