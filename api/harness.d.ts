@@ -77,6 +77,11 @@ interface AgentKey {
   readonly baseUrl?: string;
 }
 
+interface AgentMcpServer {
+  readonly command: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 interface AgentNeed {
   readonly nodeId: string;
   readonly task: AgentTask;
@@ -128,7 +133,7 @@ interface AgentRequest {
   readonly maxTurns?: number;
   readonly env?: Readonly<Record<string, string>>;
   readonly args?: readonly string[];
-  readonly mcp?: Readonly<Record<string, McpServer>>;
+  readonly mcp?: Readonly<Record<string, AgentMcpServer>>;
   readonly secretNames?: readonly string[];
 }
 
@@ -187,7 +192,7 @@ interface AgentTask {
   readonly model?: string;
   readonly tools?: readonly string[];
   readonly args?: readonly string[];
-  readonly mcp?: Readonly<Record<string, McpServer>>;
+  readonly mcp?: Readonly<Record<string, AgentMcpServer>>;
   readonly continue?: string;
   readonly network: {
     readonly allow: readonly (string | NetworkRule)[];
@@ -598,11 +603,6 @@ interface LimitsSpec {
 interface LoadOptions extends FindOptions {
   readonly trust?: boolean | undefined;
   readonly inspect?: boolean | undefined;
-}
-
-interface McpServer {
-  readonly command: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
 }
 
 type MoreNames = Readonly<Record<string, Readonly<Record<string, Value$1>>>>;
@@ -1417,6 +1417,7 @@ export {
   AgentFailure,
   AgentHost,
   AgentKey,
+  AgentMcpServer,
   AgentNeed,
   AgentNode,
   AgentProvider,
@@ -1470,7 +1471,6 @@ export {
   LimitHit,
   LimitsSpec,
   LoadOptions,
-  McpServer,
   type NameSet,
   NeedsChoice,
   NodeAttempt,

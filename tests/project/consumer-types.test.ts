@@ -42,7 +42,9 @@ export const other: OpenOptions = { daytona: { target: 7 } };
 `;
 
 /** Their types are those of frameworks, which are not installed here: `npm run test:adapters` compiles them. */
-const OF_FRAMEWORKS = ["./adk", "./computesdk", "./deepagents", "./langchain"];
+const OF_FRAMEWORKS = [
+  ...["./adk", "./claude-agent-sdk", "./computesdk", "./deepagents", "./langchain", "./mastra", "./openai-agents"],
+];
 
 const STRICT = {
   ...{ target: "es2022", strict: true, noEmit: true, skipLibCheck: false, types: [] },

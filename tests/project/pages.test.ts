@@ -80,6 +80,7 @@ describe("the names in the pages", () => {
   const FOREIGN = new Set([
     ...["import", "join", "execFile", "createRequire", "abortSignal", "withExec", "insteadOf", "NPM_TOKEN"],
     ...["changed", "startsWith", "endsWith", "openMyEngine", "findFaults", "toJsonSchema"],
+    ...["createAgent", "templateId", "getUrl", "getById", "codeExecutor", "spawnClaudeCodeProcess", "extraPathGrants"],
   ]);
   // These name the calls of other tools.
   const pages = PAGES.filter((page) => !["docs/comparison.md", "docs/migration.md"].includes(page));

@@ -18,13 +18,13 @@ export interface AgentRequest {
   /** More arguments of its program, in the words of its own CLI. */
   readonly args?: readonly string[];
   /** MCP servers that it starts, by their names. */
-  readonly mcp?: Readonly<Record<string, McpServer>>;
+  readonly mcp?: Readonly<Record<string, AgentMcpServer>>;
   /** Variables with secrets that its node names, and that these servers get, too. Only the names: the agent has the values. */
   readonly secretNames?: readonly string[];
 }
 
 /** An MCP server: a program in the sandbox that an agent starts and talks with by stdin and stdout. */
-export interface McpServer {
+export interface AgentMcpServer {
   /** The program and its arguments. */
   readonly command: readonly string[];
   readonly env?: Readonly<Record<string, string>>;

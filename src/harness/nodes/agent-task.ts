@@ -2,7 +2,7 @@ import type { NetworkRule } from "../../../contracts/types.js";
 import { defined } from "../../util/defined.js";
 import type { Fields } from "../../util/schema.js";
 import * as is from "../../util/schema.js";
-import type { AgentDriver, LimitsSpec, McpServer, RunLimits, Text } from "../node-types.js";
+import type { AgentDriver, AgentMcpServer, LimitsSpec, RunLimits, Text } from "../node-types.js";
 import { type FieldPath, fields, type ReportFault, toLimits, type Written } from "../schema.js";
 import { type HostWish, wishForHosts } from "./host-wish.js";
 import { type NodeText, textAt } from "./node-text.js";
@@ -22,7 +22,7 @@ export interface AgentTask {
   /** More arguments of the agent's program, in the words of its own CLI. */
   readonly args?: readonly string[];
   /** MCP servers that the agent starts in the sandbox, by their names. */
-  readonly mcp?: Readonly<Record<string, McpServer>>;
+  readonly mcp?: Readonly<Record<string, AgentMcpServer>>;
   /** Continue the session of this node. */
   readonly continue?: string;
   readonly network: { readonly allow: readonly (string | NetworkRule)[] };
@@ -57,7 +57,7 @@ export const TASK_FIELDS: Fields<Written<AgentTaskSpec>> = {
   allowedTools: fields.texts,
   args: is.noted(fields.texts, { description: "More arguments of the agent's program, in the words of its own CLI." }),
   mcp: is.noted(
-    is.record(is.object<McpServer>({ command: is.required(fields.argv), env: fields.variables }), serverName),
+    is.record(is.object<AgentMcpServer>({ command: is.required(fields.argv), env: fields.variables }), serverName),
     {
       maxProperties: 32,
       description: "MCP servers that the agent starts in the sandbox, by their names. They get no templates.",
