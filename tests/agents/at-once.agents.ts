@@ -32,8 +32,6 @@ test("ten real Claude Codes at once, on ten worktrees of one repository, have te
     if (!hasResult) return { ...subject.shell(`echo ${n} > mine.txt; echo ${n} > only-${n}.txt`), usage, after };
     return { text: `run ${n} is done`, usage };
   });
-  // The first run of a repository makes the folder of its runs, which the others would take for a file that is not committed.
-  await bench.run(gateway, "first", [{ id: "look", kind: "command", run: ["true"] }]);
   const numbers = Array.from({ length: COUNT }, (_, n) => n);
   const reports = await Promise.all(
     numbers.map((n) =>

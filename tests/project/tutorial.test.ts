@@ -20,7 +20,7 @@ interface Reader {
 
 const isRoot = process.getuid?.() === 0;
 const READERS: readonly Reader[] = [
-  // Where there is a fresh Debian, both type it there: `first-hour.test.ts`.
+  // Where there is a fresh Debian, both type it there: `first-hour.machines.ts`.
   ...(isRoot && whyNoDebian() !== undefined ? [{ who: "root" }] : []),
   ...(whyNoDebian() === undefined
     ? []

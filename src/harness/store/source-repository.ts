@@ -111,7 +111,11 @@ async function findEnclosing(path: string, repo: string): Promise<Repository> {
 async function warningsOf(repository: Repository): Promise<string[]> {
   const warnings: string[] = [];
   if (repository.topLevel !== undefined) {
-    const changed = (await uncommittedFiles(repository, { withUntracked: true })).length;
+    // Another run may be making the folder of runs just now.
+    const isOurs = (path: string): boolean => path.startsWith(".glovebox/");
+    const changed = (await uncommittedFiles(repository, { withUntracked: true })).filter(
+      (path) => !isOurs(path),
+    ).length;
     if (changed > 0) {
       const files = changed === 1 ? "1 file that is" : `${changed} files that are`;
       warnings.push(
