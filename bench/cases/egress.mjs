@@ -171,11 +171,11 @@ async function startGlovebox({ EgressProxy, parseAllow, createInspector, openSec
   const hosts = [`${NAME}:${origin}`];
   const secrets = await openSecrets(
     { [KEY]: { hosts, header: "x-api-key" }, BENCH_BODY: { hosts, in: "body", from: { env: KEY } } },
-    { visible: [] },
+    { visible: [], network: () => "none" },
   );
   const policy = parseAllow(hosts);
   const inspector = createInspector({
-    ...{ authority, policy: () => policy, broker: secrets.broker, ca: [authority.certificate] },
+    ...{ authority: () => authority, policy: () => policy, broker: secrets.broker, ca: [authority.certificate] },
   });
   const route = { lookup: async () => ["127.0.0.1"], isReachable: () => true };
   const proxy = new EgressProxy({ policy, inspector, onBlocked: () => undefined }, { route });
