@@ -3,10 +3,24 @@ import type { ProcessExit, ProcessHandle, ProcessStream } from "../../contracts/
 import { OutputCollector } from "../util/output-collector.js";
 import { createByteRedactor } from "../util/redact.js";
 import { truncationMarker } from "../util/sanitize.js";
+import type { JsonSchema } from "../util/schema.js";
 import { type AnswerStyle, readable } from "./answer.js";
 
 const LAST_LINE = 200;
 const LONGEST_READ = 3_600_000;
+
+/** What the answers about a process have in common. */
+export const PROCESS_FIELDS: Readonly<Record<string, JsonSchema>> = {
+  process_id: { type: "string" },
+  running: { type: "boolean" },
+  exit_code: { type: "integer" },
+  signal: { type: "string" },
+  timed_out: { type: "boolean" },
+  oom_killed: { type: "boolean" },
+  duration_ms: { type: "integer" },
+  stdout: { type: "string" },
+  stderr: { type: "string" },
+};
 
 /** The output of one stream so far. */
 interface Kept {

@@ -6,7 +6,7 @@ import type { Sandbox } from "../../sandbox/types.js";
 import * as is from "../../util/schema.js";
 import type { AnswerStyle } from "../answer.js";
 import { LONGEST_WAIT } from "../limits.js";
-import { endOf, exitFields, FollowedOutput } from "../output.js";
+import { endOf, exitFields, FollowedOutput, PROCESS_FIELDS } from "../output.js";
 import { joinStreams, type ShownSoFar } from "../read-output.js";
 import { defineTool, type Tool, type ToolAnswer, type ToolCall } from "../tool.js";
 
@@ -88,15 +88,7 @@ const EXEC_FIELDS: is.JsonSchema = {
   type: "object",
   required: ["process_id", "running", "stdout", "stderr"],
   properties: {
-    process_id: { type: "string" },
-    running: { type: "boolean" },
-    exit_code: { type: "integer" },
-    signal: { type: "string" },
-    timed_out: { type: "boolean" },
-    oom_killed: { type: "boolean" },
-    duration_ms: { type: "integer" },
-    stdout: { type: "string" },
-    stderr: { type: "string" },
+    ...PROCESS_FIELDS,
     truncated: { type: "object", properties: { stdout: { type: "boolean" }, stderr: { type: "boolean" } } },
     bytes: { type: "object", properties: { stdout: { type: "integer" }, stderr: { type: "integer" } } },
     hint: { type: "string" },

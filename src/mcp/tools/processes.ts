@@ -4,7 +4,7 @@ import type { ProcessHandle, ProcessStream } from "../../../contracts/types.js";
 import type { Sandbox } from "../../sandbox/types.js";
 import * as is from "../../util/schema.js";
 import { LONGEST_WAIT } from "../limits.js";
-import { endOf, exitFields, noProcess } from "../output.js";
+import { endOf, exitFields, noProcess, PROCESS_FIELDS } from "../output.js";
 import { joinStreams, type Page, readNew, readPage } from "../read-output.js";
 import { CHANGES, defineTool, READS, type Tool, type ToolAnswer } from "../tool.js";
 import type { CommandParts } from "./exec.js";
@@ -36,15 +36,7 @@ const OUTPUT_FIELDS: is.JsonSchema = {
   type: "object",
   required: ["process_id", "running"],
   properties: {
-    process_id: { type: "string" },
-    running: { type: "boolean" },
-    exit_code: { type: "integer" },
-    signal: { type: "string" },
-    timed_out: { type: "boolean" },
-    oom_killed: { type: "boolean" },
-    duration_ms: { type: "integer" },
-    stdout: { type: "string" },
-    stderr: { type: "string" },
+    ...PROCESS_FIELDS,
     output: { type: "string" },
     next_byte: { type: "integer" },
     more: { type: "boolean" },
