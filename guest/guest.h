@@ -200,6 +200,7 @@ int enter_directory(int directory, enum confinement confinement);
 
 /* process/supervisor-pool.c: making a supervisor takes longer than the rest of a start, so they are made in advance and used again. */
 extern int64_t process_limit; /* how many processes this jail may have; -1 without a limit */
+bool has_few_processes(void); /* so few that each one counts, and that there is no pool */
 void pool_fill(void);
 /* Ends those that have not been needed for a while. Returns the ms until it must be called again, or -1. */
 int pool_trim(void);

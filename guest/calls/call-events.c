@@ -74,8 +74,9 @@ static void read_status(struct call *call) {
   if (got != sizeof ending) return;
   command_ended(call, ending);
   /* No process of the command is left, so the call need not wait for a supervisor that goes on, or for the kernel to remove a
-   * namespace. */
-  if (ending.tree == TREE_GONE_REUSE || (ending.tree && confinement == CONFINE_NAMESPACE)) call->supervisor.pid = 0;
+   * namespace. Where processes are few, the next command may need the one that the supervisor still is. */
+  bool leave = ending.tree && confinement == CONFINE_NAMESPACE && !has_few_processes();
+  if (ending.tree == TREE_GONE_REUSE || leave) call->supervisor.pid = 0;
 }
 
 /* Processes that lost their supervisor are killed in rounds, until this many rounds in a row found none. */

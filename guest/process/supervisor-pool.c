@@ -24,7 +24,7 @@ static void close_ends(const struct supervisor *pooled) {
 
 int64_t process_limit = -1;
 
-static bool has_few_processes(void) {
+bool has_few_processes(void) {
   static int64_t limit = -2;
   if (limit == -2) limit = in_container ? cgroup_process_limit() : process_limit;
   return limit >= 0 && limit < MIN_PROCESS_LIMIT;
