@@ -6,7 +6,7 @@ import { countsProcesses, DEFAULT_PIDS } from "./process-count.js";
 import { delegatedLimits } from "./user-scope.js";
 
 /** The limits also apply to the guest and to what starts a command. The kernel accepts no smaller share of the cores. */
-const LEAST = { memory: 4 << 20, pids: 8, cpus: 0.01, disk: 1 << 20 };
+const LEAST = { memory: 8 << 20, pids: 8, cpus: 0.01, disk: 1 << 20 };
 /** The kernel accepts no more. */
 const MOST = { memory: Number.MAX_SAFE_INTEGER, pids: 4_194_304, cpus: 1_000_000, disk: 8 * 1024 ** 4 };
 

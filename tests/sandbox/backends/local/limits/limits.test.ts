@@ -7,7 +7,7 @@ const reason = enforceableLimits().includes("pids") ? undefined : "not run: no l
 
 describeUnless(reason, "limits of a local sandbox", {}, () => {
   test.each([
-    [{ memory: (4 << 20) - 1 }, /limits\.memory: expected at least 4194304.*4194303/],
+    [{ memory: (8 << 20) - 1 }, /limits\.memory: expected at least 8388608.*8388607/],
     [{ pids: 7 }, /limits\.pids: expected at least 8.*got 7/],
     [{ cpus: 0.009 }, /limits\.cpus: expected at least 0\.01, got 0\.009/],
     [{ pids: 4_194_305 }, /limits\.pids: expected at most 4194304, got 4194305/],
@@ -19,7 +19,7 @@ describeUnless(reason, "limits of a local sandbox", {}, () => {
   });
 
   test("that just do are enough for one", async () => {
-    await using sandbox = await createLocalSandbox({ limits: { memory: 4 << 20, pids: 8 } });
+    await using sandbox = await createLocalSandbox({ limits: { memory: 8 << 20, pids: 8 } });
     for (let n = 0; n < 100; n++) expect((await sandbox.exec({ argv: ["/bin/echo", "hi"] })).stdout).toBe("hi\n");
   });
 
