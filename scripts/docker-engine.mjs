@@ -54,8 +54,16 @@ export async function waitForEngine(folder, keeper, timeout = START_TIMEOUT) {
     await delay(50);
   }
   const log = join(folder, "log");
-  const tail = existsSync(log) ? readFileSync(log, "utf8").split("\n").slice(-10).join("\n") : "it wrote no log";
-  throw new Error(`the Docker engine did not start: ${tail}`);
+  throw new Error(
+    `the Docker engine did not start: ${existsSync(log) ? lastWords(readFileSync(log, "utf8")) : "it wrote no log"}`,
+  );
+}
+
+/** The last panic in a log, with the stack's first lines, or else the last lines. */
+function lastWords(log) {
+  const lines = log.split("\n");
+  const panic = lines.findLastIndex((line) => /^(panic|fatal error|unexpected fault)/.test(line));
+  return (panic === -1 ? lines.slice(-10) : lines.slice(panic, panic + 20)).join("\n");
 }
 
 function answers(socketPath) {
