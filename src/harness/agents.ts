@@ -11,6 +11,7 @@ import { pi } from "./agents/pi.js";
 import type { AgentChoice, AgentDriver, AgentTask } from "./types.js";
 
 export { accessOf } from "./agents/access.js";
+export { httpsHost } from "./agents/https-host.js";
 export { noTokens } from "./agents/token-usage.js";
 export { findVersion, versionFault } from "./agents/version.js";
 

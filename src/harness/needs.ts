@@ -9,6 +9,7 @@ import type {
   AgentAccess,
   AgentChoice,
   AgentDriver,
+  AgentSetting,
   AgentTask,
   Blueprint,
   BlueprintNode,
@@ -31,6 +32,8 @@ export interface AgentNeed {
   readonly driver: AgentDriver;
   /** What it needs for the service that the node has chosen. */
   readonly access: AgentAccess;
+  /** What the node says about that service. */
+  readonly setting: AgentSetting;
   /** Files of `sandbox.home` that have its login. */
   readonly logins: readonly string[];
 }
@@ -94,9 +97,10 @@ function agentsOf(blueprint: Blueprint, choice: NeedsChoice): AgentNeed[] {
     const { task } = agentOf(node) ?? {};
     if (task === undefined) return [];
     const driver = driverOf(task, choice);
-    const access = accessOf(driver, { env: environmentOf(blueprint, node, choice), ...modelOf(task, choice) });
+    const setting = { env: environmentOf(blueprint, node, choice), ...modelOf(task, choice) };
+    const access = accessOf(driver, setting);
     const logins = Object.keys(access.logins ?? {}).filter((path) => Object.hasOwn(blueprint.sandbox.home ?? {}, path));
-    return [{ nodeId: node.id, task, driver, access, logins }];
+    return [{ nodeId: node.id, task, driver, access, setting, logins }];
   });
 }
 

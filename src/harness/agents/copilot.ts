@@ -1,9 +1,39 @@
 import { defined } from "../../util/defined.js";
-import type { AgentDriver, AgentFailure, AgentReader, AgentRequest, AgentSignal, AgentVerdict } from "../types.js";
+import type {
+  AgentAccess,
+  AgentDriver,
+  AgentFailure,
+  AgentKey,
+  AgentReader,
+  AgentRequest,
+  AgentSignal,
+  AgentVerdict,
+} from "../types.js";
 import { failureOfStatus } from "./failure-of.js";
 import { asCount, asRecord, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
 import { toMcpServers } from "./mcp-servers.js";
 import { withoutResult } from "./no-result.js";
+
+const OWN: AgentAccess = {
+  network: ["api.github.com", "*.githubcopilot.com"],
+  secrets: [["COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN"]],
+};
+
+/** One for each kind of subscription. */
+const PLANS = ["individual", "business", "enterprise"].map((plan) => `api.${plan}.githubcopilot.com`);
+const GITHUB: AgentKey = {
+  ...{ host: "api.github.com", otherHosts: ["api.githubcopilot.com", ...PLANS] },
+  ...{ header: "authorization", prefix: "github_pat_" },
+};
+/** Variables that name another GitHub than the public one. */
+const GITHUB_HOSTS = ["COPILOT_GH_HOST", "GH_HOST"];
+const ELSEWHERE = `it is not known which hosts the GitHub of ${GITHUB_HOSTS.join(" or ")} has`;
+
+/** A provider of the user's own. Its kind decides in which header it wants a key. */
+const PROVIDER: Readonly<Record<string, AgentKey>> = {
+  COPILOT_PROVIDER_API_KEY: { baseUrl: "COPILOT_PROVIDER_BASE_URL" },
+  COPILOT_PROVIDER_BEARER_TOKEN: { baseUrl: "COPILOT_PROVIDER_BASE_URL", header: "authorization" },
+};
 
 /**
  * Copilot CLI, by `copilot --output-format json`, with a token for GitHub or with a key for another provider. It says
@@ -12,8 +42,15 @@ import { withoutResult } from "./no-result.js";
 export const copilot: AgentDriver = {
   name: "copilot",
   reportsCost: false,
-  network: ["api.github.com", "*.githubcopilot.com"],
-  secrets: [["COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN"]],
+  ...OWN,
+  keys: { COPILOT_GITHUB_TOKEN: GITHUB, ...PROVIDER },
+  providers: [
+    {
+      name: "GitHub Enterprise",
+      isChosen: ({ env }) => GITHUB_HOSTS.some((name) => (env[name] ?? "") !== ""),
+      access: () => ({ ...OWN, keys: { COPILOT_GITHUB_TOKEN: { unknown: ELSEWHERE }, ...PROVIDER } }),
+    },
+  ],
   startsMcp: true,
   versionArgv: ["copilot", "--version"],
   minVersion: "1.0.100",

@@ -1,5 +1,6 @@
 import { defined } from "../../util/defined.js";
 import type {
+  AgentAccess,
   AgentCommand,
   AgentDriver,
   AgentReader,
@@ -13,14 +14,19 @@ import { failureOfStatus } from "./failure-of.js";
 import { asCount, asRecord, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
 import { toMcpServers } from "./mcp-servers.js";
 import { withoutResult } from "./no-result.js";
+import { opencodeKeys } from "./opencode-keys.js";
+
+const OWN: AgentAccess = {
+  network: ["api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com", "opencode.ai"],
+  secrets: [["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENCODE_API_KEY"]],
+  logins: { ".local/share/opencode/auth.json": [] },
+};
 
 /** opencode, by `opencode run --format json`. A model is written as provider/model. */
 export const opencode: AgentDriver = {
   name: "opencode",
   reportsCost: true,
-  network: ["api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com", "opencode.ai"],
-  secrets: [["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENCODE_API_KEY"]],
-  logins: { ".local/share/opencode/auth.json": [] },
+  ...OWN,
   providers: [
     {
       name: "Bedrock",
@@ -32,6 +38,11 @@ export const opencode: AgentDriver = {
       isChosen: ({ model = "" }) => /^google-vertex(?:-anthropic)?\//.test(model),
       access: ({ env }) =>
         vertexAccess(env["GOOGLE_VERTEX_LOCATION"] ?? env["GOOGLE_CLOUD_LOCATION"] ?? env["VERTEX_LOCATION"]),
+    },
+    {
+      name: "its own configuration",
+      isChosen: () => true,
+      access: (setting) => ({ ...OWN, keys: opencodeKeys(setting) }),
     },
   ],
   startsMcp: true,

@@ -80,9 +80,12 @@ export interface AgentReader {
 
 /** Where the value of an agent's variable goes. */
 export interface AgentKey {
-  readonly host: string;
+  /** `name`, or `name:port`. Absent: only `baseUrl` says it. */
+  readonly host?: string;
   /** More hosts of the same service, which no base URL replaces. */
   readonly otherHosts?: readonly string[];
+  /** Why it is not known where it goes; it is inside then. */
+  readonly unknown?: string;
   /** The header that has it. Of keys that sign, there is none. */
   readonly header?: string;
   /** `aws`: it is half of a pair of keys by which requests are signed. */
@@ -95,6 +98,8 @@ export interface AgentKey {
   readonly prefix?: string;
   /** The variable that names another address, which then takes the place of `host`. */
   readonly baseUrl?: string;
+  /** The variable with a configuration from which `host` was taken. If it is made while the run goes on, the host is not known. */
+  readonly config?: string;
 }
 
 /** What an agent needs to reach its models. */
@@ -113,6 +118,8 @@ export interface AgentAccess {
 export interface AgentSetting {
   readonly env: Readonly<Record<string, string>>;
   readonly model?: string;
+  /** The texts of the files that the blueprint declares for HOME, where they were read. */
+  readonly home?: Readonly<Record<string, string>>;
 }
 
 /** Another service by which an agent reaches its models, such as Bedrock. */

@@ -3,6 +3,7 @@ import type { NetworkPolicy, SecretRule } from "../../../contracts/types.js";
 import { parseRules } from "../../sandbox/host.js";
 import { backendOf } from "../../sandbox.js";
 import { defined } from "../../util/defined.js";
+import { accessOf, httpsHost } from "../agents.js";
 import { sandboxOptionsIn } from "../backend-facts.js";
 import { hostFilesOf } from "../home-files.js";
 import type { BlueprintNeeds } from "../needs.js";
@@ -19,6 +20,8 @@ interface Setting {
   readonly values: Readonly<Record<string, string>>;
   readonly network: NetworkPolicy;
   readonly backend: string;
+  /** The files for HOME. */
+  readonly home: Readonly<Record<string, string | Uint8Array>>;
 }
 
 /**
@@ -90,10 +93,12 @@ async function ruleFor(
   name: string,
   blueprint: Blueprint,
   options: HarnessOptions,
-  { needs, values, network, backend }: Setting,
+  setting: Setting,
 ): Promise<SecretRule | string> {
-  const key = needs.agents.flatMap(({ access }) => access.keys?.[name] ?? [])[0];
-  const all = [name, ...companionsOf(key ?? { host: "" })];
+  const { values, network, backend } = setting;
+  const keys = keysOf(name, setting);
+  const [key] = keys;
+  const all = [name, ...keys.flatMap(companionsOf)];
   const named = blueprint.nodes.flatMap((node) => [...node.secrets, ...(agentOf(node)?.secrets ?? [])]);
   if (named.includes(name)) return "a node names it";
   if (key === undefined) return "it is not known which host it is for";
@@ -108,31 +113,64 @@ async function ruleFor(
   const { secrets, reasons = {} } = (await backendOf(backend)).capabilities(sandboxOptionsIn(options));
   if (secrets !== true) return reasons.secrets ?? `the ${backend} backend can't keep it outside`;
   if (typeof network === "string") return `the network is ${network}`;
-  const hosts = hostsOf(key, envs);
-  if (hosts === undefined) return `${key.baseUrl} is no address with https`;
+  const found = keys.map((each) => hostsOf(each, envs));
+  const unknown = found.find((each) => typeof each === "string");
+  if (typeof unknown === "string") return unknown;
+  const hosts = [...new Set(found.flat())];
   const policy = parseRules(network, { isHostLoopbackKnown: true });
-  const missing = hosts.find(({ host, port }) => !policy.isAllowed(host, port));
+  const missing = hosts.map(toTarget).find(({ host, port }) => !policy.isAllowed(host, port));
   if (missing !== undefined) return `network.allow does not have ${missing.host}:${missing.port}`;
-  const entries = hosts.map(({ host, port }) => (port === 443 ? host : `${host}:${port}`));
-  const { header, sign, prefix } = key;
-  return { hosts: entries, ...defined({ header, sign, prefix }) };
+  // Where the agents of a run send it in different ways, it may be anywhere in the head of a request.
+  const [header, prefix] = [shared(keys.map((each) => each.header)), shared(keys.map((each) => each.prefix))];
+  return { hosts, ...defined({ header, sign: key.sign, prefix }) };
+}
+
+/** Where each agent of the run sends it, with what the files of its HOME say. */
+function keysOf(name: string, { needs, home }: Setting): AgentKey[] {
+  const texts = Object.fromEntries(
+    Object.entries(home).map(([path, content]) => [path, Buffer.from(content).toString("utf8")]),
+  );
+  return needs.agents.flatMap(({ driver, setting }) => {
+    const { keys = {} } = accessOf(driver, { ...setting, home: texts });
+    return keys[name] ?? [];
+  });
+}
+
+/** The value that all have. */
+function shared(values: readonly (string | undefined)[]): string | undefined {
+  const [first] = values;
+  return values.every((value) => value === first) ? first : undefined;
+}
+
+function toTarget(entry: string): { host: string; port: number } {
+  const [host = "", port = "443"] = entry.split(":");
+  return { host, port: Number(port) };
 }
 
 /** All variables that a run sets for its commands. */
 function environmentsOf({ sandbox, nodes }: Blueprint, options: HarnessOptions): Variables[] {
-  return [sandbox.env, options.env ?? {}, options.sandbox?.env ?? {}, ...nodes.map(({ env }) => env)];
+  return [
+    sandbox.env,
+    options.env ?? {},
+    options.sandbox?.env ?? {},
+    ...nodes.flatMap((node) => [node.env, agentOf(node)?.env ?? {}]),
+  ];
 }
 
-/** Where the value is sent to; undefined if it may go somewhere without TLS, or to an address that is made later. */
-function hostsOf(
-  { host, otherHosts = [], baseUrl = "" }: AgentKey,
-  envs: readonly Variables[],
-): { host: string; port: number }[] | undefined {
+/** Where the value is sent to, as `host` or `host:port`; or why that is not known. */
+function hostsOf(key: AgentKey, envs: readonly Variables[]): string[] | string {
+  const { host, otherHosts = [], baseUrl = "", config = "", unknown } = key;
+  if (unknown !== undefined) return unknown;
+  const isMadeLater = envs.some((env) => Object.hasOwn(env, config) && !isPlain(env[config]));
+  if (isMadeLater) return `${config} is made while the run goes on`;
   const given = envs.flatMap((env) => env[baseUrl] ?? []);
-  const others = otherHosts.map((name) => ({ host: name, port: 443 }));
-  if (given.length === 0) return [{ host, port: 443 }, ...others];
-  const urls = given.map((text) => (typeof text === "string" && URL.canParse(text) ? new URL(text) : undefined));
-  if (!urls.every((url) => url?.protocol === "https:" && /\.[a-z]/i.test(url.hostname))) return undefined;
-  const own = urls.flatMap((url) => (url === undefined ? [] : [{ host: url.hostname, port: Number(url.port || 443) }]));
-  return [...own, ...others];
+  if (given.length === 0) {
+    return host === undefined ? `${baseUrl} does not say which host it is for` : [host, ...otherHosts];
+  }
+  const own = given.map((text) => (typeof text === "string" ? httpsHost(text) : undefined));
+  return own.every((each) => each !== undefined) ? [...own, ...otherHosts] : `${baseUrl} is no address with https`;
+}
+
+function isPlain(value: unknown): boolean {
+  return typeof value === "string" && !value.includes("{{");
 }

@@ -95,13 +95,13 @@ async function decide(blueprint: Blueprint, options: HarnessOptions): Promise<Pr
   ]);
   const elsewhere = fetchedElsewhere(sandboxOptionsIn(options).secrets);
   const secrets = resolveSecrets(needs, options.secretSource ?? process.env, elsewhere);
-  readHomeFiles(blueprint.sandbox.home);
+  const home = readHomeFiles(blueprint.sandbox.home);
   const backend = lastingName(options.sandboxType ?? chooseBackend(process.env));
   const { githubToken = options.sandbox?.githubToken } = options;
   const given = sandboxOptionsIn(options);
   const network = networkOf(needs.network, options);
   const ofBlueprint = sandboxOptionsOf(blueprint, { network });
-  const kept = await decideSecrets(blueprint, options, { needs, values: secrets, network, backend });
+  const kept = await decideSecrets(blueprint, options, { needs, values: secrets, network, backend, home });
   const limitsOfSandbox = { ...options.sandboxDefaults?.limits, ...ofBlueprint.limits, ...given.limits };
   const wanted: SandboxOptions = {
     ...options.sandboxDefaults,
