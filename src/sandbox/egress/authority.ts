@@ -1,3 +1,4 @@
 export { LiveTrust, type TrustPlace } from "./authority/live-trust.js";
 export { type Authority, makeAuthority } from "./authority/make-authority.js";
-export { makeTrust, type Trust, type TrustPaths, trustEnv } from "./authority/trust.js";
+export { makeTrust, type Trust, trustEnv } from "./authority/trust.js";
+export type { TrustPaths } from "./authority/trust-paths.js";

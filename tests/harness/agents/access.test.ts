@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { accessOf } from "../../../src/harness/agents.js";
 import { defineBlueprint, type NodeSpec, needsOf, resolveSecrets } from "../../../src/harness.js";
 import { driverNamed } from "../../support/harness/replay-agent.js";
 import { createScratch } from "../../support/scratch.js";
@@ -76,6 +77,37 @@ describe("the service that a node chooses decides about hosts and keys:", () => 
     // What is made while the run goes on chooses nothing.
     const late = of({ env: { ...choice, AWS_REGION: "{{ branch }}" } });
     expect(JSON.stringify(needsOf(late).network)).not.toContain("{{");
+  });
+});
+
+describe("opencode's keys go", () => {
+  const keyOf = (config: string, setting: object = {}): unknown =>
+    accessOf(driverNamed("opencode"), { env: { OPENCODE_CONFIG_CONTENT: config }, ...setting }).keys?.[
+      "OPENAI_API_KEY"
+    ];
+  const GATEWAY = JSON.stringify({
+    provider: { own: { options: { baseURL: "https://gate.test:8443/v1", apiKey: "{env:OPENAI_API_KEY}" } } },
+  });
+
+  test("to the usual host, and to those of declared configurations", () => {
+    const usual = { host: "api.openai.com", otherHosts: [], header: "authorization" };
+    expect(keyOf("{}")).toMatchObject(usual);
+    expect(keyOf(GATEWAY)).toMatchObject({ host: "api.openai.com", otherHosts: ["gate.test:8443"] });
+    expect(keyOf(GATEWAY)).not.toHaveProperty("header");
+    expect(keyOf(GATEWAY, { model: "own/m" })).toMatchObject({ host: "gate.test:8443", otherHosts: [] });
+    const jsonc = '{ // a gateway\n "provider": { "openai": { "options": { "baseURL": "https://gate.test/v1", } } } }';
+    const home = { ".config/opencode/opencode.jsonc": jsonc };
+    expect(keyOf("{}", { home })).toMatchObject({ host: "gate.test", otherHosts: [], header: "authorization" });
+  });
+
+  test("inside where the host is not known", () => {
+    expect(keyOf("{")).toEqual({ unknown: "OPENCODE_CONFIG_CONTENT can't be read" });
+    expect(keyOf(GATEWAY.replace("https", "http"))).toEqual({
+      unknown: "the base URL of own is no address with https",
+    });
+    expect(keyOf("{}", { env: { OPENCODE_CONFIG: "/x.json" } })).toMatchObject({
+      unknown: expect.stringContaining("OPENCODE_CONFIG") as string,
+    });
   });
 });
 

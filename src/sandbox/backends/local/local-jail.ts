@@ -62,7 +62,7 @@ export function buildJail(opts: {
   const etc = prepareEtc(
     { ...syntheticEtc(INSIDE_HOME), ...(opts.network === "none" && { "resolv.conf": OWN_RESOLVER }) },
     own.map(({ target }) => basename(target)),
-    opts.trust?.links,
+    opts.trust?.etc,
   );
   const made = [{ source: etc, target: "/etc" }, ...own, ...(opts.trust ? [opts.trust.bind] : [])];
   const binds = [...system.binds, ...made, ...toolchains.binds, ...opts.trees];

@@ -47,26 +47,32 @@ const SHOWN = [
 
 const remembered = createMemory<string>();
 
+/** What an `/etc` has besides, by names below it. */
+export interface EtcChanges {
+  readonly links?: Readonly<Record<string, string>>;
+  readonly copies?: Readonly<Record<string, string>>;
+}
+
 /**
  * A host directory that is the whole `/etc` of a sandbox: generated files, and copies of a few of the host's. One bind instead of two dozen, which
  * would cost time in every sandbox and every command.
  *
  * It is made once for each state of those files and shared by all sandboxes. `empty` names files to bind something over, `links` names links to
- * have in place of the host's files, and where they lead.
+ * have in place of the host's files, and where they lead. `copies` names copies of the host's files, by their paths there.
  */
 export function prepareEtc(
   made: Readonly<Record<string, string>>,
   empty: readonly string[] = [],
-  links: Readonly<Record<string, string>> = {},
+  { links = {}, copies = {} }: EtcChanges = {},
 ): string {
   const parent = privateSubdirectory("etc");
-  const own = JSON.stringify([made, empty, links]);
+  const own = JSON.stringify([made, empty, links, copies]);
   const target = join(
     parent,
-    remembered(own, () => fingerprint(own)),
+    remembered(own, () => fingerprint(own, Object.values(copies))),
   );
   const files = { ...Object.fromEntries(empty.map((name) => [name, ""])), ...made };
-  if (!touch(target)) makeEtc(parent, target, files, links);
+  if (!touch(target)) makeEtc(parent, target, files, { links, copies });
   return target;
 }
 
@@ -74,7 +80,7 @@ function makeEtc(
   parent: string,
   target: string,
   made: Readonly<Record<string, string>>,
-  links: Readonly<Record<string, string>>,
+  { links, copies }: Required<EtcChanges>,
 ): void {
   sweepDrafts(parent);
   const draft = join(parent, `.new.${ownerTag()}.${randomBytes(6).toString("hex")}`);
@@ -85,6 +91,7 @@ function makeEtc(
       writeFileSync(join(draft, name), text);
       chmodSync(join(draft, name), 0o644);
     }
+    for (const [name, from] of Object.entries(copies)) copyPlain(from, join(draft, name));
     for (const [name, leadsTo] of Object.entries(links)) placeLink(draft, name, leadsTo);
     renameSync(draft, target);
   } catch (error) {
@@ -122,6 +129,12 @@ function copyTree(from: string, to: string, stat: Stats): void {
   }
 }
 
+/** Copies a file that every user may read, wherever a link of the host leads to. */
+function copyPlain(from: string, to: string): void {
+  makeDirectory(dirname(to));
+  copyTree(from, to, statSync(from));
+}
+
 /** Puts a link in place of a file, unless a link of the host leads out of the directory on the way there. */
 function placeLink(draft: string, name: string, leadsTo: string): void {
   const path = join(draft, name);
@@ -140,7 +153,7 @@ function makeDirectory(path: string): void {
 }
 
 /** Changes with every file that is copied. Replacing a link changes the directory that contains it. */
-function fingerprint(own: string): string {
+function fingerprint(own: string, copied: readonly string[]): string {
   const hash = createHash("sha256").update(own);
   const visit = (path: string): void => {
     const stat = attempt(() => statSync(path));
@@ -152,6 +165,7 @@ function fingerprint(own: string): string {
     }
   };
   for (const name of SHOWN) visit(join("/etc", name));
+  for (const path of copied) visit(path);
   return hash.digest("hex").slice(0, 32);
 }
 

@@ -1,13 +1,14 @@
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import type { Trust } from "../../egress.js";
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { hashedName, type Trust, trustPaths } from "../../egress.js";
 import type { JailBind } from "../../jail.js";
+import type { EtcChanges } from "./prepared-etc.js";
 
 /** What makes programs of a sandbox trust the authority of its opening. */
 export interface PlacedTrust {
   bind: JailBind;
-  /** Links in `/etc` that lead to the files, by name. Absent: there are no files yet. */
-  links?: Readonly<Record<string, string>>;
+  /** Links in `/etc` that lead to the files, and copies of those that the host has in their places. */
+  etc: EtcChanges;
 }
 
 /** The folder in the sandbox. */
@@ -22,29 +23,35 @@ const BUNDLES = [
   "ssl/certs/ca-bundle.crt",
   "ssl/cert.pem",
 ];
+/** The folder below `/etc` that has what the host trusts. */
+const SYSTEM = "glovebox";
 const JAVA_STORE = "ssl/certs/java/cacerts";
 const MAX_BUNDLE = 8 << 20;
 
 /**
- * Writes what programs need to trust an authority to the directory of a sandbox's record, from where the jail shows it, read-only. The links have the
- * same names for every authority, so that all these sandboxes share one `/etc`. Without an authority the directory is empty: the first one may come
- * while the sandbox is open.
+ * Makes the directory of a sandbox's record from which the jail shows what programs trust, read-only. The links in `/etc` have the same names for every
+ * authority, so that all sandboxes share one. Without an authority they lead on to the host's own: the first one may come while the sandbox is open,
+ * and programs that read nothing but the system's bundle must trust it, too.
  */
 export function placeTrust(directory: string, trust: Trust | undefined): PlacedTrust {
   const source = join(directory, DIRECTORY);
-  const bind = { source, target: TRUST_FOLDER };
   removeTrust(directory);
   mkdirSync(source);
   chmodSync(source, 0o755);
-  if (trust === undefined) return { bind };
-  writeTrust(directory, trust);
-  const { authority, bundle, java } = trust.paths(TRUST_FOLDER);
+  const { authority, bundle, java } = trustPaths(TRUST_FOLDER);
+  const own = Object.entries({ [bundle]: systemPath(BUNDLES), [java]: systemPath([JAVA_STORE]) });
+  const found = own.flatMap(([path, of]) => (of === undefined ? [] : [{ name: basename(path), of }]));
+  if (trust !== undefined) writeTrust(directory, trust);
+  else for (const { name } of found) symlinkSync(`/etc/${SYSTEM}/${name}`, join(source, name));
   return {
-    bind,
-    links: {
-      ...Object.fromEntries(BUNDLES.map((name) => [name, bundle])),
-      [JAVA_STORE]: java,
-      [`ssl/certs/${trust.hashedName}`]: authority,
+    bind: { source, target: TRUST_FOLDER },
+    etc: {
+      links: {
+        ...Object.fromEntries(BUNDLES.map((name) => [name, bundle])),
+        [JAVA_STORE]: java,
+        [`ssl/certs/${hashedName()}`]: authority,
+      },
+      copies: Object.fromEntries(found.map(({ name, of }) => [`${SYSTEM}/${name}`, of])),
     },
   };
 }
@@ -64,12 +71,18 @@ export function removeTrust(directory: string): void {
   rmSync(join(directory, DIRECTORY), { recursive: true, force: true });
 }
 
-/** The host's bundle, if every user may read it. */
+/** The host's bundle. */
 function systemBundle(): string | undefined {
-  for (const name of BUNDLES) {
-    const path = join("/etc", name);
-    const found = statSync(path, { throwIfNoEntry: false });
-    if (found?.isFile() && (found.mode & 0o004) !== 0 && found.size <= MAX_BUNDLE) return readFileSync(path, "utf8");
-  }
-  return undefined;
+  const path = systemPath(BUNDLES);
+  return path === undefined ? undefined : readFileSync(path, "utf8");
+}
+
+/** The first of these files below `/etc` that the host has, if every user may read it. */
+function systemPath(names: readonly string[]): string | undefined {
+  return names
+    .map((name) => join("/etc", name))
+    .find((path) => {
+      const found = statSync(path, { throwIfNoEntry: false });
+      return found?.isFile() && (found.mode & 0o004) !== 0 && found.size <= MAX_BUNDLE;
+    });
 }

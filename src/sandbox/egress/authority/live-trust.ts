@@ -1,5 +1,6 @@
 import type { Authority } from "./make-authority.js";
-import { makeTrust, type Trust, type TrustPaths } from "./trust.js";
+import { makeTrust, type Trust } from "./trust.js";
+import type { TrustPaths } from "./trust-paths.js";
 
 /** Where the programs of a sandbox find the authority that they trust. */
 export interface TrustPlace {

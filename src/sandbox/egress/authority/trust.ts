@@ -1,33 +1,12 @@
 import { X509Certificate } from "node:crypto";
-import { posix } from "node:path";
 import { rootCertificates } from "node:tls";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { describe } from "../../../util/schema.js";
-import { hashedName } from "./certificate.js";
 import { writeJavaStore } from "./java-store.js";
 import { type Authority, makeAuthority } from "./make-authority.js";
+import { TRUST_NAMES as NAMES, type TrustPaths, trustPaths } from "./trust-paths.js";
 
-/** Where programs in a sandbox find what they need to trust an authority. */
-export interface TrustPaths {
-  /** Its certificate alone. */
-  authority: string;
-  /** Its certificate and those that the sandbox trusts anyway. */
-  bundle: string;
-  /** The same, for Java. */
-  java: string;
-}
-
-const NAMES: TrustPaths = { authority: "authority.pem", bundle: "bundle.pem", java: "authorities.jks" };
 const BLOCK = /-----BEGIN CERTIFICATE-----[\sA-Za-z0-9+/=]+-----END CERTIFICATE-----/g;
-
-/** The paths of the files in a folder of the sandbox. */
-export function trustPaths(folder: string): TrustPaths {
-  return {
-    authority: posix.join(folder, NAMES.authority),
-    bundle: posix.join(folder, NAMES.bundle),
-    java: posix.join(folder, NAMES.java),
-  };
-}
 
 /** The files, by name. `system`: the bundle that the sandbox has; where it has none, the authorities that Node trusts take its place. */
 export function trustFiles(
@@ -92,8 +71,6 @@ export interface Trust {
   /** The names that it is for, with `*.` where they stand for all below. */
   readonly names: readonly string[];
   readonly authority: Authority;
-  /** The name under which OpenSSL looks for its certificate in a folder. */
-  readonly hashedName: string;
   files(system: string | undefined): ReadonlyMap<string, Uint8Array>;
   paths(folder: string): TrustPaths;
   /** One for more names. What the programs that run trust by now stays valid: the new names have an authority of their own. */
@@ -118,7 +95,6 @@ function trustIn(names: readonly string[], authorities: readonly Authority[], fu
         return own.contextFor(host);
       },
     },
-    hashedName: hashedName(),
     files: (system) => trustFiles(certificates, system, further),
     paths: trustPaths,
     extended: (more) => trustIn([...names, ...more], [...authorities, makeAuthority(more)], further),

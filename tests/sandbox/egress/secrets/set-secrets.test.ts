@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { NetworkEvent, SecretRule } from "../../../../contracts/types.js";
@@ -64,6 +64,22 @@ describe("setSecrets", () => {
     // Python, Node and git trust both, too.
     const python = `import urllib.request as u; print(u.urlopen("https://${at(TWO)}/").status)`;
     expect((await sandbox.exec({ argv: ["python3", "-c", python] })).stdout).toBe("200\n");
+  });
+
+  test("the first secret's host is trusted by a program that reads only the system's bundle", async ({ skip }) => {
+    if (!existsSync("/usr/bin/wget")) skip("this machine has no wget");
+    await using sandbox = await createLocalSandbox({ network: network() });
+    const bundle = "/etc/ssl/certs/ca-certificates.crt";
+    const count = async (): Promise<number> =>
+      Number((await sandbox.exec({ argv: ["grep", "-c", "BEGIN CERTIFICATE", bundle] })).stdout);
+    const before = await count();
+    expect(before).toBe(readFileSync(bundle, "utf8").match(/BEGIN CERTIFICATE/g)?.length);
+    await sandbox.setSecrets({ TEST_ONE: rule(ONE) });
+    const script = 'exec env -i PATH="$PATH" https_proxy="$https_proxy" wget -qO- --header="x-api-key: $TEST_ONE" "$0"';
+    const { exitCode, stderr } = await sandbox.exec({ argv: ["sh", "-c", script, `https://${at(ONE)}/`] });
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+    expect(server.asked.at(-1)?.headers["x-api-key"]).toBe(VALUE);
+    expect(await count()).toBe(before + 1);
   });
 
   test("a program that runs goes on trusting what it trusted", async () => {
