@@ -67,14 +67,16 @@ interface AgentJob extends Pick<Step, "env" | "secrets" | "cwd" | "timeout"> {
 }
 
 interface AgentKey {
-  readonly host: string;
+  readonly host?: string;
   readonly otherHosts?: readonly string[];
+  readonly unknown?: string;
   readonly header?: string;
   readonly sign?: "aws";
   readonly with?: readonly string[];
   readonly maybeWith?: readonly string[];
   readonly prefix?: string;
   readonly baseUrl?: string;
+  readonly config?: string;
 }
 
 interface AgentMcpServer {
@@ -87,6 +89,7 @@ interface AgentNeed {
   readonly task: AgentTask;
   readonly driver: AgentDriver;
   readonly access: AgentAccess;
+  readonly setting: AgentSetting;
   readonly logins: readonly string[];
 }
 
@@ -140,6 +143,7 @@ interface AgentRequest {
 interface AgentSetting {
   readonly env: Readonly<Record<string, string>>;
   readonly model?: string;
+  readonly home?: Readonly<Record<string, string>>;
 }
 
 type AgentSignal =

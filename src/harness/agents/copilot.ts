@@ -19,15 +19,8 @@ const OWN: AgentAccess = {
   secrets: [["COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN"]],
 };
 
-/** One for each kind of subscription. */
-const PLANS = ["individual", "business", "enterprise"].map((plan) => `api.${plan}.githubcopilot.com`);
-const GITHUB: AgentKey = {
-  ...{ host: "api.github.com", otherHosts: ["api.githubcopilot.com", ...PLANS] },
-  ...{ header: "authorization", prefix: "github_pat_" },
-};
-/** Variables that name another GitHub than the public one. */
-const GITHUB_HOSTS = ["COPILOT_GH_HOST", "GH_HOST"];
-const ELSEWHERE = `it is not known which hosts the GitHub of ${GITHUB_HOSTS.join(" or ")} has`;
+/** Which hosts take it depends on the subscription and on the GitHub. */
+const GITHUB: AgentKey = { unknown: "the hosts that Copilot CLI sends it to are not known beforehand" };
 
 /** A provider of the user's own. Its kind decides in which header it wants a key. */
 const PROVIDER: Readonly<Record<string, AgentKey>> = {
@@ -44,13 +37,6 @@ export const copilot: AgentDriver = {
   reportsCost: false,
   ...OWN,
   keys: { COPILOT_GITHUB_TOKEN: GITHUB, ...PROVIDER },
-  providers: [
-    {
-      name: "GitHub Enterprise",
-      isChosen: ({ env }) => GITHUB_HOSTS.some((name) => (env[name] ?? "") !== ""),
-      access: () => ({ ...OWN, keys: { COPILOT_GITHUB_TOKEN: { unknown: ELSEWHERE }, ...PROVIDER } }),
-    },
-  ],
   startsMcp: true,
   versionArgv: ["copilot", "--version"],
   minVersion: "1.0.100",
