@@ -10,9 +10,7 @@ import type { Egress, EgressOptions, openEgress } from "./egress/open-egress.js"
 import { assertReachable } from "./egress/secret-rules.js";
 import { JournalReader } from "./egress/traffic/journal.js";
 
-export { hashedName } from "./egress/authority/certificate.js";
-export { trustPaths } from "./egress/authority/trust-paths.js";
-export type { Trust } from "./egress/authority.js";
+export { hashedName, type Trust, trustPaths } from "./egress/authority.js";
 export { RESOLVER_ADDRESS } from "./egress/direct/resolver-address.js";
 export type { LiveSecrets } from "./egress/live-secrets.js";
 export type { Egress, EgressOptions } from "./egress/open-egress.js";
