@@ -8,12 +8,14 @@
 #include <sys/types.h>
 
 #include "channel/frame.h"
+#include "channel/link.h"
 #include "process/container.h"
 
 /* One for each verb that main.c knows; each returns the exit code. */
 int serve_text_main(const char *root);
 int dial_main(int argc, char **argv);
 int relay_main(int argc, char **argv);
+int attach_main(void);
 int run_once_main(int argc, char **argv);
 int exec_with_parent_main(int argc, char **argv);
 int transfer_file_main(const char *verb, int argc, char **argv);
@@ -25,6 +27,7 @@ int git_head_main(int argc, char **argv);
 int launch_main(int argc, char **argv);
 int open_low_ports_main(int argc, char **argv);
 int socket_owner_main(void);
+int canary_main(int argc, char **argv);
 int serve_files_main(void);
 
 /* Each call has a PID namespace of its own, or, where there is none to be had, a subreaper. */

@@ -19,9 +19,9 @@ static uint32_t freeze_request;
 static bool failed;
 
 /* The state letter of a process. It follows the name, which can contain anything. */
-static char state_of(const char *pid) {
+static char state_of(pid_t pid) {
   char path[64], text[512];
-  snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
   if (fd >= 0) close(fd);
@@ -31,16 +31,34 @@ static char state_of(const char *pid) {
   return end && end[1] ? end[2] : 'X';
 }
 
+/* The next process but us and whoever carries our channel. 0: there is none. */
+static pid_t next_process(DIR *processes) {
+  pid_t spared = linked ? link_peer() : 0;
+  for (struct dirent *entry; (entry = readdir(processes));) {
+    pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+    if (pid > 1 && pid != spared) return pid;
+  }
+  return 0;
+}
+
 static bool all_stopped(void) {
   DIR *processes = opendir("/proc");
   if (!processes) return false;
   bool stopped = true;
-  for (struct dirent *entry; stopped && (entry = readdir(processes));) {
-    if (entry->d_name[0] < '0' || entry->d_name[0] > '9' || strcmp(entry->d_name, "1") == 0) continue;
-    stopped = strchr("TtZX", state_of(entry->d_name)) != NULL;
-  }
+  for (pid_t pid; stopped && (pid = next_process(processes)) > 0;) stopped = strchr("TtZX", state_of(pid)) != NULL;
   closedir(processes);
   return stopped;
+}
+
+static void signal_all(int number) {
+  /* As PID 1 of the namespace this reaches every process in it except ourselves. */
+  if (!linked) {
+    kill(-1, number);
+    return;
+  }
+  DIR *processes = opendir("/proc");
+  for (pid_t pid; processes && (pid = next_process(processes)) > 0;) kill(pid, number);
+  if (processes) closedir(processes);
 }
 
 bool freeze_namespace(void) {
@@ -48,19 +66,18 @@ bool freeze_namespace(void) {
   int64_t started = now_ms(), tried = started;
   while (now_ms() - started < PATIENCE) {
     if (now_ms() - tried > RETRY_AFTER) {
-      kill(-1, SIGCONT);
+      signal_all(SIGCONT);
       nanosleep(&pause, NULL);
       tried = now_ms();
     }
-    /* As PID 1 of the namespace this reaches every process in it except ourselves. */
-    kill(-1, SIGSTOP);
+    signal_all(SIGSTOP);
     if (all_stopped()) return true;
     nanosleep(&pause, NULL);
   }
   return false;
 }
 
-void thaw_namespace(void) { kill(-1, SIGCONT); }
+void thaw_namespace(void) { signal_all(SIGCONT); }
 
 static void send_control_to_all(uint8_t what) {
   for (struct call *call = calls; call; call = call->next) {

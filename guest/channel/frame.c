@@ -45,9 +45,11 @@ void queue_take(struct queue *q, size_t length) {
   }
 }
 
-static uint32_t load_u32(const uint8_t *at) {
+uint32_t load_u32(const uint8_t *at) {
   return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
+
+uint64_t load_u64(const uint8_t *at) { return load_u32(at) | (uint64_t)load_u32(at + 4) << 32; }
 
 void write_u32(uint8_t *at, uint32_t value) {
   for (int i = 0; i < 4; i++) at[i] = (uint8_t)(value >> (8 * i));

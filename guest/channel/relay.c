@@ -17,28 +17,21 @@
 #include <unistd.h>
 
 #include "../guest.h"
+#include "replay.h"
 
-#define WINDOW (8u << 20)       /* bytes of unconfirmed answers; at this limit the guest waits */
 #define MAX_LETTER (8u << 20)
 #define PIECE (48u << 10)
 #define MAX_BUNDLE (1u << 20)   /* bytes in one file */
 #define MIN_BUNDLE (128u << 10) /* fewer are printed instead */
-#define BUNDLE_NAMES 128        /* names of such files: more than fit into WINDOW, so none is in use twice */
+#define BUNDLE_NAMES 128        /* names of such files: more than fit into the window, so none is in use twice */
 #define BUNDLE_PAUSE 5          /* ms */
 #define HEARTBEAT 10000         /* ms of silence after which an empty line shows that the connection is alive */
 #define RESCAN 500              /* ms, in case a notification of a new file is lost */
 #define LINGER 10000            /* ms during which a reader may still fetch the last answers after the guest has ended */
 
-static struct queue to_guest, unconfirmed; /* `unconfirmed` starts at position `confirmed` of all answers */
-static uint64_t confirmed;
-static size_t sent;                 /* bytes of `unconfirmed` that the present reader got */
+static struct queue to_guest;
+static struct replay answers;
 static unsigned next_letter;
-
-static uint64_t load_u64(const uint8_t *at) {
-  uint64_t value = 0;
-  for (int i = 7; i >= 0; i--) value = value << 8 | at[i];
-  return value;
-}
 
 /* A letter: u32 length of the rest, u64 position up to which the host has all answers, requests. False: there is none yet. */
 static bool take_letter(const char *directory) {
@@ -49,7 +42,7 @@ static bool take_letter(const char *directory) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return false;
   bool whole = fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && read(fd, head, sizeof head) == (ssize_t)sizeof head;
-  uint32_t length = whole ? (uint32_t)head[0] | (uint32_t)head[1] << 8 | (uint32_t)head[2] << 16 | (uint32_t)head[3] << 24 : 0;
+  uint32_t length = whole ? load_u32(head) : 0;
   whole = whole && length >= 8 && length <= MAX_LETTER && stat.st_size >= (off_t)length + 4;
   size_t left = whole ? length - 8 : 0, before = to_guest.end - to_guest.start;
   while (whole && left > 0) {
@@ -62,12 +55,7 @@ static bool take_letter(const char *directory) {
     to_guest.end = to_guest.start + before;
     return false;
   }
-  uint64_t position = load_u64(head + 4);
-  if (position > confirmed && position - confirmed <= sent) {
-    sent -= (size_t)(position - confirmed);
-    queue_take(&unconfirmed, (size_t)(position - confirmed));
-    confirmed = position;
-  }
+  replay_confirm(&answers, load_u64(head + 4));
   unlink(path);
   /* The previous letter may have been written again. */
   if (next_letter > 0) {
@@ -94,19 +82,18 @@ static void accept_reader(int listening, int *reader) {
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == getuid();
   uint64_t position = known && recv(fd, from, sizeof from, MSG_WAITALL) == (ssize_t)sizeof from ? load_u64(from) : 0;
-  if (!known || position < confirmed || position - confirmed > queue_length(&unconfirmed)) {
+  if (!known || !replay_from(&answers, position)) {
     close(fd);
     return;
   }
   close_reader(reader);
-  sent = (size_t)(position - confirmed);
   *reader = fd;
 }
 
 static void send_answers(int *reader) {
-  while (*reader >= 0 && sent < queue_length(&unconfirmed)) {
-    ssize_t wrote = send(*reader, unconfirmed.data + unconfirmed.start + sent, queue_length(&unconfirmed) - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (wrote > 0) sent += (size_t)wrote;
+  while (*reader >= 0 && replay_unsent(&answers) > 0) {
+    ssize_t wrote = send(*reader, replay_next(&answers), replay_unsent(&answers), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (wrote > 0) answers.sent += (size_t)wrote;
     else if (errno == EAGAIN) return;
     else if (errno != EINTR) close_reader(reader);
   }
@@ -126,11 +113,11 @@ static void forward(int guest, int listening, const char *directory) {
       else if (errno != EINTR) break;
     }
     send_answers(&reader);
-    if (ended && ((reader >= 0 && sent == queue_length(&unconfirmed)) || now_ms() - ended > LINGER)) return;
-    bool room = !ended && queue_length(&unconfirmed) < WINDOW;
+    if (ended && ((reader >= 0 && replay_unsent(&answers) == 0) || now_ms() - ended > LINGER)) return;
+    bool room = !ended && queue_length(&answers.bytes) < REPLAY_WINDOW;
     struct pollfd fds[4] = {
         {.fd = listening, .events = POLLIN},
-        {.fd = reader, .events = sent < queue_length(&unconfirmed) ? POLLIN | POLLOUT : POLLIN},
+        {.fd = reader, .events = replay_unsent(&answers) > 0 ? POLLIN | POLLOUT : POLLIN},
         {.fd = ended ? -1 : guest, .events = (short)((room ? POLLIN : 0) | (queue_length(&to_guest) > 0 ? POLLOUT : 0))},
         {.fd = notices, .events = POLLIN},
     };
@@ -139,8 +126,8 @@ static void forward(int guest, int listening, const char *directory) {
     if (fds[3].revents)
       while (read(notices, waste, sizeof waste) > 0) continue;
     if (fds[2].revents & (POLLIN | POLLHUP | POLLERR)) {
-      ssize_t got = recv(guest, queue_room(&unconfirmed, PIECE), PIECE, MSG_DONTWAIT);
-      if (got > 0) unconfirmed.end += (size_t)got;
+      ssize_t got = recv(guest, queue_room(&answers.bytes, PIECE), PIECE, MSG_DONTWAIT);
+      if (got > 0) answers.bytes.end += (size_t)got;
       else if (got == 0 || (errno != EAGAIN && errno != EINTR)) ended = now_ms();
     }
     if (fds[1].revents & (POLLIN | POLLHUP | POLLERR) && recv(reader, waste, sizeof waste, MSG_DONTWAIT) == 0) close_reader(&reader);
@@ -267,8 +254,9 @@ static int print_answers(int fd, uint64_t position, const char *directory) {
   }
 }
 
-/* relay start|join NAME DIRECTORY MODE ROOT POSITION */
+/* relay start|join NAME DIRECTORY MODE ROOT POSITION, or relay attach */
 int relay_main(int argc, char **argv) {
+  if (argc == 1 && strcmp(argv[0], "attach") == 0) return attach_main();
   if (argc != 6 || strlen(argv[1]) > 90) return 125;
   bool may_start = strcmp(argv[0], "start") == 0;
   struct sockaddr_un address = {.sun_family = AF_UNIX};

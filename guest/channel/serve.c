@@ -21,7 +21,8 @@ bool jailed;
 
 #define LATE_AFTER 10         /* ms that an answer waits for one that it can be sent with */
 
-static struct queue incoming, outgoing;
+static struct queue incoming;
+static struct replay outgoing; /* on a channel that does not break, what is sent counts as confirmed */
 static uint32_t incoming_sequence, outgoing_sequence;
 static int64_t late_until; /* all of `outgoing` may wait until then; 0: it must not */
 
@@ -33,12 +34,12 @@ int64_t now_ms(void) {
 
 void answer(uint8_t type, uint32_t call, const void *body, size_t length) {
   late_until = 0;
-  frame_put(&outgoing, &outgoing_sequence, type, call, body, length);
+  frame_put(&outgoing.bytes, &outgoing_sequence, type, call, body, length);
 }
 
 void answer_late(uint8_t type, uint32_t call) {
-  if (queue_length(&outgoing) == 0) late_until = now_ms() + LATE_AFTER;
-  frame_put(&outgoing, &outgoing_sequence, type, call, NULL, 0);
+  if (replay_unsent(&outgoing) == 0) late_until = now_ms() + LATE_AFTER;
+  frame_put(&outgoing.bytes, &outgoing_sequence, type, call, NULL, 0);
 }
 
 void answer_fail(uint32_t call, int error, const char *message) {
@@ -49,7 +50,7 @@ void answer_fail(uint32_t call, int error, const char *message) {
   answer(ANS_FAIL, call, body, 4 + length);
 }
 
-bool channel_is_full(void) { return queue_length(&outgoing) >= FULL; }
+bool channel_is_full(void) { return replay_unsent(&outgoing) >= FULL || queue_length(&outgoing.bytes) >= REPLAY_WINDOW; }
 
 /* How long what is waiting for the channel may still wait, in ms. */
 static int lateness(void) {
@@ -62,13 +63,27 @@ static int lateness(void) {
 
 /* False when the peer is gone. */
 static bool flush_channel(int fd) {
-  while (queue_length(&outgoing) > 0) {
-    ssize_t wrote = write(fd, outgoing.data + outgoing.start, queue_length(&outgoing));
-    if (wrote > 0) queue_take(&outgoing, (size_t)wrote);
+  if (linked) {
+    link_send(&outgoing);
+    return true;
+  }
+  while (replay_unsent(&outgoing) > 0) {
+    ssize_t wrote = write(fd, replay_next(&outgoing), replay_unsent(&outgoing));
+    if (wrote > 0) queue_take(&outgoing.bytes, (size_t)wrote);
     else if (errno == EAGAIN) return true;
     else if (errno != EINTR) return false;
   }
   return true;
+}
+
+static bool handle_requests(void) {
+  struct frame frame;
+  int state;
+  while ((state = frame_next(&incoming, &incoming_sequence, &frame)) == 1) {
+    if (!handle_request(&frame)) return false;
+    queue_take(&incoming, HEADER_BYTES + frame.length);
+  }
+  return state == 0;
 }
 
 /* False when the peer is gone or broke the protocol. */
@@ -77,13 +92,7 @@ static bool take_requests(int fd) {
   if (got == 0) return false;
   if (got < 0) return errno == EAGAIN || errno == EINTR;
   incoming.end += (size_t)got;
-  struct frame frame;
-  int state;
-  while ((state = frame_next(&incoming, &incoming_sequence, &frame)) == 1) {
-    if (!handle_request(&frame)) return false;
-    queue_take(&incoming, HEADER_BYTES + frame.length);
-  }
-  return state == 0;
+  return handle_requests();
 }
 
 /* Runs the self-test like any command. `complaint` gets what it found, or an empty text. Returns the process to wait for, or 0. */
@@ -147,15 +156,15 @@ int serve(int in, int out, const char *root, bool with_self_test, bool only_loop
   sigaddset(&set, SIGCHLD);
   sigprocmask(SIG_BLOCK, &set, NULL);
   int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  fcntl(in, F_SETFL, fcntl(in, F_GETFL) | O_NONBLOCK);
-  fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK);
-  fcntl(in, F_SETFD, FD_CLOEXEC);
-  fcntl(out, F_SETFD, FD_CLOEXEC);
+  for (int i = 0, ends[] = {in, out}; i < 2 && !linked; i++) {
+    fcntl(ends[i], F_SETFL, fcntl(ends[i], F_GETFL) | O_NONBLOCK);
+    fcntl(ends[i], F_SETFD, FD_CLOEXEC);
+  }
   if (jailed && !in_container) isolate_abstract_sockets();
   self_test_expects(only_loopback);
   send_hello(out, with_self_test);
 
-  enum { CALLS = 5 };
+  enum { LINK = 5, CALLS = LINK + LINK_POLLS };
   static struct pollfd fds[CALLS + MAX_CALLS * POLLS_PER_CALL + MAX_LISTENERS];
   for (;;) {
     int timeout = -1;
@@ -168,13 +177,22 @@ int serve(int in, int out, const char *root, bool with_self_test, bool only_loop
     if (late > 0) sooner(&timeout, late);
     /* The calls were not polled for output because there was no room. Now there is. */
     if (was_full && !channel_is_full()) timeout = 0;
-    fds[0] = (struct pollfd){.fd = queue_length(&outgoing) < OVERFULL && file_process_has_room() ? in : -1, .events = POLLIN};
-    fds[1] = (struct pollfd){.fd = late == 0 && queue_length(&outgoing) > 0 ? out : -1, .events = POLLOUT};
+    bool has_room = replay_unsent(&outgoing) < OVERFULL && file_process_has_room();
+    if (linked) {
+      int quiet = link_timeout();
+      if (quiet < 0) break;
+      sooner(&timeout, quiet);
+      link_polls(fds + LINK, &outgoing, has_room, late == 0);
+    }
+    fds[0] = (struct pollfd){.fd = has_room ? in : -1, .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = late == 0 && replay_unsent(&outgoing) > 0 ? out : -1, .events = POLLOUT};
     fds[2] = (struct pollfd){.fd = signals, .events = POLLIN};
     fds[3] = resolver_poll();
     fds[4] = file_process_poll();
     struct pollfd *listeners = fds + CALLS + count;
     size_t listener_count = listeners_poll(listeners);
+    if (!linked)
+      for (int i = LINK; i < CALLS; i++) fds[i].fd = -1;
     if (poll(fds, CALLS + count + listener_count, timeout) < 0) {
       if (errno == EINTR) continue;
       break;
@@ -191,6 +209,7 @@ int serve(int in, int out, const char *root, bool with_self_test, bool only_loop
     if (fds[3].revents) take_queries();
     listeners_ready(listeners, listener_count);
     if (fds[0].revents && !take_requests(in)) break;
+    if (linked && !(link_ready(fds + LINK, &incoming, &outgoing) && handle_requests())) break;
   }
   file_process_close();
   /* When PID 1 exits, the kernel ends everybody. Elsewhere the children have to be killed first. */

@@ -14,10 +14,6 @@
 
 static unsigned long answers[256], streams, whole;
 
-static uint32_t load_u32(const uint8_t *at) {
-  return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-}
-
 static void check_answer(bool signals_known, uint8_t type, const uint8_t *body, uint32_t length) {
   bool good = type == ANS_STARTED || type == ANS_ENDED ? length == 0
               : type == ANS_ACCEPTED                     ? length == 0 || length == 6

@@ -18,6 +18,8 @@
 #define SUPERVISOR_ID 65432
 
 bool in_container;
+/* Without these capabilities every process here has the one user of the container. */
+static bool can_change_user;
 struct identity default_identity;
 
 static int set_capabilities(uint32_t effective, uint32_t permitted) {
@@ -33,8 +35,18 @@ static uint32_t permitted_capabilities(void) {
 }
 
 int enter_container(const char *user) {
-  if (!find_identity(user, &default_identity)) return -ENOENT;
+  const uint32_t needed = 1u << CAP_SETUID | 1u << CAP_SETGID;
+  char own[32];
+  can_change_user = user != NULL;
+  snprintf(own, sizeof own, "%u", (unsigned)getuid());
+  if (!find_identity(user ? user : own, &default_identity)) return -ENOENT;
   in_container = true;
+  if (!can_change_user) {
+    default_identity.uid = getuid();
+    default_identity.gid = getgid();
+    /* With them, commands could become another user, whom the guest could not end. */
+    return permitted_capabilities() & needed ? -EPERM : 0;
+  }
   /* Changing the file system user clears the capabilities that override permissions. They are still permitted, so they can be set
    * again. */
   setfsgid(default_identity.gid);
@@ -80,6 +92,7 @@ void write_resolver_file(uint32_t address) {
 }
 
 int become_identity(const struct identity *identity, bool keep_capabilities) {
+  if (!can_change_user) return drop_privileges();
   if (setgroups((size_t)identity->group_count, identity->groups) != 0) return -errno;
   if (setresgid(identity->gid, identity->gid, identity->gid) != 0) return -errno;
   if (setresuid(identity->uid, identity->uid, identity->uid) != 0) return -errno;
@@ -87,6 +100,7 @@ int become_identity(const struct identity *identity, bool keep_capabilities) {
 }
 
 void become_supervisor_user(void) {
+  if (!can_change_user) return;
   uint32_t permitted = permitted_capabilities();
   prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
   if (setgroups(0, NULL) != 0 || setresgid(SUPERVISOR_ID, SUPERVISOR_ID, SUPERVISOR_ID) != 0 || setresuid(SUPERVISOR_ID, SUPERVISOR_ID, SUPERVISOR_ID) != 0 ||
@@ -96,6 +110,7 @@ void become_supervisor_user(void) {
 }
 
 void keep_kill_capability(void) {
+  if (!can_change_user) return;
   const uint32_t kill_others = 1u << CAP_KILL;
   if (set_capabilities(kill_others, kill_others) != 0) _exit(125);
 }
@@ -105,7 +120,9 @@ void keep_start_capabilities(void) {
   if (set_capabilities(kept, kept) != 0) _exit(125);
 }
 
-bool can_signal_supervisors(const struct command *command) { return command->as && (!command->jailed || command->as->uid == SUPERVISOR_ID); }
+bool can_signal_supervisors(const struct command *command) {
+  return command->as && (!can_change_user || !command->jailed || command->as->uid == SUPERVISOR_ID);
+}
 
 void chown_streams(const int *fds, int count, const struct identity *identity) {
   if (identity->uid == default_identity.uid) return;

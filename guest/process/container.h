@@ -12,7 +12,8 @@ extern bool in_container;
 /* The user of commands that name none, and of files made through the guest. */
 extern struct identity default_identity;
 
-/* From here on files belong to the default user. The guest may still read and write those of others. 0 or a negative errno. */
+/* From here on files belong to the default user. The guest may still read and write those of others. 0 or a negative errno. Without a user, the
+ * container's own is the only one there is: the guest has no rights that commands lack. */
 int enter_container(const char *user);
 bool make_directories(const char *path);
 /* Adds the loopback names if /etc/hosts is empty, because the engine did not write it. A file of the image is not changed. */

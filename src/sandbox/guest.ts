@@ -10,5 +10,7 @@ export { startCommand } from "./guest/guest-process.js";
 export { listenInside } from "./guest/listener.js";
 export { knowsNames, listenAt, resolveInside, stopListeningAt } from "./guest/names.js";
 export { cwdFor, pathBeneath } from "./guest/path-beneath.js";
+export { RelayLines } from "./guest/relay-lines.js";
+export { createLink, type Link, type LinkConnection } from "./guest/relay-link.js";
 export { type RelayPort, RelayStream } from "./guest/relay-stream.js";
 export { unsqueeze } from "./guest/unsqueeze.js";

@@ -42,6 +42,7 @@ export class GuestChannel {
   #edition = 1;
   #error: SandboxError | undefined;
   #draining: Promise<void> | undefined;
+  #isGathering = false;
   #hello: { resolve(hello: Hello): void; reject(error: SandboxError): void } | undefined;
   readonly hello: Promise<Hello>;
   /** Handles connections that processes in the sandbox make to the guest's listeners, by the place that the guest names; without one they are an attack. */
@@ -134,7 +135,7 @@ export class GuestChannel {
     if (this.#calls.size === 0) this.#stream.unref();
   }
 
-  /** Sends one frame; false if the sender should wait for `drained`. */
+  /** Sends one frame; false if the sender should wait for `drained`. The frames of one tick leave in one write. */
   send(type: number, call: number, body: readonly Uint8Array[] = []): boolean {
     if (this.#error) throw this.#error;
     const length = body.reduce((sum, piece) => sum + piece.length, 0);
@@ -142,7 +143,19 @@ export class GuestChannel {
     if (length > MAX_BODY) {
       throw new SandboxError("limit_exceeded", `a request has ${length} bytes; at most ${MAX_BODY} can be sent`);
     }
+    if (!this.#isGathering) {
+      this.#isGathering = true;
+      this.#stream.cork();
+      process.nextTick(() => this.#flush());
+    }
     return this.#stream.write(encodeFrame(this.#sequence++, type, call, body));
+  }
+
+  /** Writes what was sent since the last tick: each write wakes the guest, which then takes the processor from this program. */
+  #flush(): void {
+    if (!this.#isGathering) return;
+    this.#isGathering = false;
+    this.#stream.uncork();
   }
 
   /** Resolves when the channel has room for more. */
@@ -162,6 +175,7 @@ export class GuestChannel {
   /** Ends the channel, and with it everything in the sandbox. */
   close(error: SandboxError = new SandboxError("closed", "the sandbox is closed")): void {
     if (this.#error) return;
+    this.#flush();
     this.#error = error;
     this.#stream.destroy();
     this.#hello?.reject(error);

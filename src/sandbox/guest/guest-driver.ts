@@ -77,10 +77,11 @@ export abstract class GuestDriver extends GuestFileCalls implements Driver {
   }
 
   async start(spec: StartSpec): Promise<DriverProcess> {
-    const { signal } = spec;
-    const unwanted = this.#still && abortOf(signal);
-    while (this.#still && signal?.aborted !== true) await Promise.race([this.#still, unwanted]);
-    if (signal?.aborted === true) throw new SandboxError("aborted", "The command was ended before it started");
+    const unwanted = this.#still && abortOf(spec.signal);
+    while (this.#still && spec.signal?.aborted !== true) await Promise.race([this.#still, unwanted]);
+    if (unwanted && spec.signal?.aborted === true) {
+      throw new SandboxError("aborted", "The command was ended before it started");
+    }
     return await this.startNow(spec);
   }
 

@@ -1,26 +1,23 @@
 import { tampered } from "./frames.js";
+import type { RelayDecoder } from "./relay-decoder.js";
 
 /** The longest line of an honest relay. */
 const MAX_LINE = 128 << 10;
 const DATA = /^([0-9a-f]{1,13}) (?:([A-Za-z0-9+/]+={0,2})|@(\d{1,3}) (\d{1,7}))$/;
 
-/** Parses what a relay prints: its introduction, signs of life, and pieces of the guest's bytes with their position. */
-export class RelayLines {
-  /** How many of the guest's bytes have come. */
+/** Parses the lines that a relay prints. */
+export class RelayLines implements RelayDecoder<string> {
   position = 0;
-  /** Counts every line that was understood. */
   heard = 0;
-  /** Whether the relay reported that there is no guest. */
   hasEnded = false;
   environment: Readonly<Record<string, string>> | undefined;
   #rest = "";
 
-  /** A new relay starts on a new line. */
   restart(): void {
     this.#rest = "";
   }
 
-  /** Returns the bytes that this text completes, some of which are in a file. Lines that don't fit are `tampered`. */
+  /** Some of the bytes are in a file. */
   async *push(text: string, fetch: (name: string) => Promise<Uint8Array>): AsyncGenerator<Uint8Array> {
     const lines = (this.#rest + text).split("\n");
     this.#rest = lines.pop() ?? "";

@@ -1,16 +1,26 @@
 import { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { SandboxError } from "../../../contracts/errors.js";
-import { RelayLines } from "./relay-lines.js";
+import { tampered } from "./frames.js";
+import type { RelayDecoder } from "./relay-decoder.js";
 
-/** What a service must offer so that a guest can be reached without a channel; see `guest/channel/relay.c`. */
-export interface RelayPort {
+/**
+ * What a service must offer so that a guest can be reached without a channel that lasts: through letters and text (`guest/channel/relay.c`), or through
+ * connections that may break (`guest/channel/link.c`).
+ */
+export interface RelayPort<Said = string> {
+  /** Parses what `listen` yields. */
+  readonly decoder: RelayDecoder<Said>;
+  /** Whether it listens although no call is running, so that the guest knows that we are alive. Default: it pauses. */
+  readonly staysOpen?: boolean;
+  /** How many bytes a letter may have. Default 4 MiB. */
+  readonly letterBytes?: number;
   /** Writes the letter with this number. It may be written again. */
   post(number: number, letter: Uint8Array, signal: AbortSignal): Promise<void>;
-  /** Starts or joins the relay and yields what it prints from this position on, until it is cut off. */
-  listen(how: "start" | "join", position: number, signal: AbortSignal): AsyncIterable<string>;
-  /** Reads a file that the relay has left next to the letters. */
-  fetch(name: string, signal: AbortSignal): Promise<Uint8Array>;
+  /** Starts or joins the relay and yields what it sends from this position on, until it is cut off. */
+  listen(how: "start" | "join", position: number, signal: AbortSignal): AsyncIterable<Said>;
+  /** Reads a file that the relay has left next to the letters. Absent: it leaves none. */
+  fetch?(name: string, signal: AbortSignal): Promise<Uint8Array>;
   /** The final error if another try is useless; undefined otherwise. */
   verdict(error: unknown): SandboxError | undefined;
   /** How many milliseconds the service asked to wait; undefined if it did not. */
@@ -19,7 +29,7 @@ export interface RelayPort {
   onBusy?(busy: boolean): void;
 }
 
-/** The relay prints something every ten seconds; after this silence the connection counts as dead. */
+/** A relay that prints says something every ten seconds; after this silence the connection counts as dead. */
 const SILENCE = 35_000;
 /** After so long without a call nobody listens; the next call listens again. */
 const IDLE = 5_000;
@@ -29,12 +39,21 @@ const MAX_LETTER = 4 << 20;
 const MAX_TRIES = 8;
 const HEAD_BYTES = 12;
 
-/** The bytes to and from a resident guest, carried by letters and by the output of commands that may be cut off. */
-export class RelayStream extends Duplex {
+/** How long a stream waits for its relay. */
+export interface RelayPatience {
+  /** The milliseconds of silence after which a connection counts as dead. */
+  readonly silence?: number;
+  /** How many milliseconds to go on trying without hearing anything. Default: eight tries. */
+  readonly patience?: number;
+}
+
+/** The bytes to and from a resident guest, carried by letters and by what relays send that may be cut off. */
+export class RelayStream<Said = string> extends Duplex {
   readonly window: number = 4 << 20;
-  readonly #port: RelayPort;
+  readonly #port: RelayPort<Said>;
   readonly #silence: number;
-  readonly #lines = new RelayLines();
+  readonly #patience: number | undefined;
+  readonly #letterBytes: number;
   #letters = 0;
   #confirmed = 0;
   readonly #ending = new AbortController();
@@ -45,17 +64,20 @@ export class RelayStream extends Duplex {
   #wake: (() => void) | undefined;
   #room: (() => void) | undefined;
 
-  constructor(port: RelayPort, silence: number = SILENCE) {
-    super({ writableHighWaterMark: 2 * MAX_LETTER, readableHighWaterMark: 64 << 10, autoDestroy: true });
+  constructor(port: RelayPort<Said>, { silence = SILENCE, patience }: RelayPatience = {}) {
+    const letterBytes = port.letterBytes ?? MAX_LETTER;
+    super({ writableHighWaterMark: 2 * letterBytes, readableHighWaterMark: 64 << 10, autoDestroy: true });
     this.#port = port;
     this.#silence = silence;
+    this.#patience = patience;
+    this.#letterBytes = letterBytes;
     port.onBusy?.(true);
     this.#receive().catch((error: unknown) => this.destroy(lost(error)));
   }
 
   /** What the relay reported about its environment, once it has. */
   get environment(): Readonly<Record<string, string>> {
-    return this.#lines.environment ?? {};
+    return this.#port.decoder.environment ?? {};
   }
 
   ref(): void {
@@ -71,7 +93,7 @@ export class RelayStream extends Duplex {
     this.#isHeld = false;
     this.#port.onBusy?.(false);
     clearTimeout(this.#idle);
-    this.#idle = setTimeout(() => this.#listening?.abort(), IDLE).unref();
+    if (this.#port.staysOpen !== true) this.#idle = setTimeout(() => this.#listening?.abort(), IDLE).unref();
   }
 
   override _read(): void {
@@ -111,10 +133,10 @@ export class RelayStream extends Duplex {
   async #send(bytes: Buffer): Promise<void> {
     let at = 0;
     do {
-      const part = bytes.subarray(at, at + MAX_LETTER);
+      const part = bytes.subarray(at, at + this.#letterBytes);
       at += part.length;
       const letter = Buffer.alloc(HEAD_BYTES + part.length);
-      const position = this.#lines.position;
+      const position = this.#port.decoder.position;
       letter.writeUInt32LE(8 + part.length, 0);
       letter.writeBigUInt64LE(BigInt(position), 4);
       letter.set(part, HEAD_BYTES);
@@ -156,51 +178,65 @@ export class RelayStream extends Duplex {
    */
   #verdict(error: unknown): SandboxError | undefined {
     const final = this.#port.verdict(error);
-    if (final === undefined || this.#lines.environment === undefined) return final;
+    if (final === undefined || this.#port.decoder.environment === undefined) return final;
     if (final.code === "tampered" || final.code === "unauthenticated") return final;
     return new SandboxError("backend_lost", final.message, { cause: final, hint: final.hint });
   }
 
+  /** The error when there are no more tries. */
+  #over(failure: unknown): SandboxError {
+    const error = lost(failure);
+    if (this.#port.decoder.environment === undefined || error.code === "backend_lost") return error;
+    return new SandboxError("backend_lost", error.message, { cause: error, hint: error.hint });
+  }
+
   async #receive(): Promise<void> {
+    let heardAt = performance.now();
     for (let tries = 0; !this.destroyed; ) {
-      if (!this.#isHeld) {
+      if (!this.#listens) {
         await new Promise<void>((resolve) => {
           this.#wake = resolve;
         });
         tries = 0;
         continue;
       }
-      const before = this.#lines.heard;
+      const before = this.#port.decoder.heard;
       const failure = await this.#listen();
       if (this.destroyed) return;
-      if (this.#lines.hasEnded) throw lost();
+      if (this.#port.decoder.hasEnded) throw lost();
       const final = failure === undefined ? undefined : this.#verdict(failure);
-      if (final !== undefined && this.#isHeld) throw final;
+      if (final !== undefined && this.#listens) throw final;
       const pause = failure === undefined ? undefined : this.#port.pause?.(failure);
       if (pause !== undefined) {
         await this.#rest(pause);
         continue;
       }
-      tries = this.#lines.heard > before ? 0 : tries + 1;
-      if (tries === MAX_TRIES) throw lost(failure);
-      if (this.#isHeld && tries > 0) await this.#rest(pauseAfter(tries));
+      tries = this.#port.decoder.heard > before ? 0 : tries + 1;
+      if (tries === 0) heardAt = performance.now();
+      const isOver = this.#patience === undefined ? tries >= MAX_TRIES : performance.now() - heardAt > this.#patience;
+      if (isOver) throw this.#over(failure);
+      if (this.#listens && tries > 0) await this.#rest(pauseAfter(tries));
     }
   }
 
-  /** Processes what one relay prints; returns why it ended, if there is a reason. */
+  get #listens(): boolean {
+    return this.#isHeld || this.#port.staysOpen === true;
+  }
+
+  /** Processes what one relay sends; returns why it ended, if there is a reason. */
   async #listen(): Promise<unknown> {
     const listening = new AbortController();
     this.#listening = listening;
     const silence = setTimeout(() => listening.abort(), this.#silence).unref();
     try {
-      const how = this.#lines.environment === undefined ? "start" : "join";
-      this.#lines.restart();
-      for await (const text of this.#port.listen(how, this.#lines.position, listening.signal)) {
+      const how = this.#port.decoder.environment === undefined ? "start" : "join";
+      this.#port.decoder.restart();
+      for await (const said of this.#port.listen(how, this.#port.decoder.position, listening.signal)) {
         silence.refresh();
-        const pieces = this.#lines.push(text, (name) => this.#port.fetch(name, listening.signal));
+        const pieces = this.#port.decoder.push(said, (name) => this.#fetch(name, listening.signal));
         for await (const bytes of pieces) await this.#deliver(bytes);
         silence.refresh();
-        if (this.#lines.hasEnded || this.destroyed) return undefined;
+        if (this.#port.decoder.hasEnded || this.destroyed) return undefined;
       }
       return undefined;
     } catch (error) {
@@ -211,9 +247,15 @@ export class RelayStream extends Duplex {
     }
   }
 
+  async #fetch(name: string, signal: AbortSignal): Promise<Uint8Array> {
+    const { fetch } = this.#port;
+    if (fetch === undefined) throw tampered("the name of a file");
+    return await fetch(name, signal);
+  }
+
   async #deliver(bytes: Uint8Array): Promise<void> {
     const hasRoom = this.push(bytes);
-    if (this.#lines.position - this.#confirmed >= CONFIRM_STEP && this.writableLength === 0)
+    if (this.#port.decoder.position - this.#confirmed >= CONFIRM_STEP && this.writableLength === 0)
       this.write(Buffer.alloc(0));
     if (hasRoom || this.destroyed) return;
     await new Promise<void>((resolve) => {

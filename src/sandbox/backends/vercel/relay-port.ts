@@ -1,6 +1,6 @@
 import type { Session } from "@vercel/sandbox";
 import { SandboxError } from "../../../../contracts/errors.js";
-import type { RelayPort } from "../../guest.js";
+import { RelayLines, type RelayPort } from "../../guest.js";
 import { isPassing, retryAfter, toVercelError } from "./failure.js";
 
 /** Where a guest runs, and as which user. */
@@ -29,6 +29,7 @@ export function createRelayPort(place: RelayPlace): RelayPort {
   const letterMode = user === undefined ? 0o600 : 0o644;
   let complaint = "";
   return {
+    decoder: new RelayLines(),
     onBusy,
     post: (number, letter, signal) =>
       session.writeFiles([{ path: `${directory}/${number}`, content: letter, mode: letterMode }], { signal }),

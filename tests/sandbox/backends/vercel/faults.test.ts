@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { readRecord } from "../../../../src/ledger/records.js";
 import { createVercelSandbox } from "../../../../src/sandbox/backends/vercel.js";
-import { RelayStream } from "../../../../src/sandbox/guest/relay-stream.js";
+import { RelayLines, RelayStream } from "../../../../src/sandbox/guest.js";
 import { deleteSnapshot, listSnapshots } from "../../../../src/sandbox/snapshots.js";
 import type { Sandbox } from "../../../../src/sandbox/types.js";
 import { listSandboxes, removeSandbox } from "../../../../src/sandbox.js";
@@ -88,6 +88,7 @@ describe("streams that end", () => {
     const given: AbortSignal[] = [];
     const stream = new RelayStream(
       {
+        decoder: new RelayLines(),
         async *listen(_how, _position, signal) {
           given.push(signal);
           yield "";
@@ -97,7 +98,7 @@ describe("streams that end", () => {
         fetch: async () => new Uint8Array(),
         verdict: () => undefined,
       },
-      50,
+      { silence: 50 },
     );
     await expect.poll(() => given.length).toBeGreaterThan(1);
     expect(given[0]?.aborted).toBe(true);
