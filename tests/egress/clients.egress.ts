@@ -1,13 +1,12 @@
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { SandboxEvent } from "../../contracts/types.js";
 import { createLocalSandbox } from "../../src/sandbox/backends/local.js";
 import type { Sandbox } from "../../src/sandbox/types.js";
 import { type SecretServer, startSecretServer } from "../support/egress/secret-server.js";
 import { RUNTIMES } from "../support/run/runtimes.js";
 import { createScratch, type Scratch } from "../support/scratch.js";
-import { clientsIn, compileClients, PROGRAMS } from "./clients.js";
+import { clientsIn, compileClients, PROGRAMS, RUST } from "./clients.js";
 
 const API = "api.clients.test";
 const VALUE = "kept-outside-0123456789";
@@ -16,7 +15,6 @@ const SIZES = [200_000, 100_000_000];
 let scratch: Scratch;
 let server: SecretServer;
 let sandbox: Sandbox;
-const events: SandboxEvent[] = [];
 const compiled = (): string => join(scratch.path, "compiled");
 const clients = clientsIn(compiled);
 
@@ -31,8 +29,7 @@ beforeAll(async () => {
   sandbox = await createLocalSandbox({
     network: { allow: hosts },
     secrets: { TEST_KEY: { hosts, header: "x-api-key" } },
-    mounts: [PROGRAMS, compiled(), ...programs].map((source) => ({ source })),
-    onEvent: (event) => events.push(event),
+    mounts: [PROGRAMS, compiled(), ...programs, ...[RUST].filter(existsSync)].map((source) => ({ source })),
   });
   await sandbox.shell(`for size in ${SIZES.join(" ")}; do truncate -s $size zeros-$size; done`, { check: true });
 });
@@ -95,14 +92,4 @@ describe("a clock that is off by a day and a half", () => {
     const { stderr } = await sandbox.exec({ argv: clients["curl"]?.argv(url(), 0) ?? [], env: clock("-5d") });
     expect(stderr).toContain("certificate is not yet valid");
   });
-});
-
-test("a client that speaks HTTP/2 alone is told so by TLS, and reported", async () => {
-  const before = server.asked.length;
-  const { stdout, exitCode } = await sandbox.exec({ argv: ["node", join(PROGRAMS, "get-http2.mjs"), url()] });
-  expect({ stdout, exitCode }).toEqual({ stdout: "ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL\n", exitCode: 1 });
-  expect(server.asked.length).toBe(before);
-  await expect
-    .poll(() => events.map((event) => ("message" in event ? event.message : "")))
-    .toContainEqual(expect.stringContaining("the program speaks no HTTP/1.1"));
 });

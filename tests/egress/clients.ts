@@ -8,6 +8,11 @@ import { hasCommand } from "../support/walks/fresh-debian.js";
 /** The folder of the programs that ask a server. */
 export const PROGRAMS: string = fileURLToPath(new URL("./programs", import.meta.url));
 
+/** The folder of the client in Rust, which the suite compiles before it starts. */
+export const RUST: string = fileURLToPath(
+  new URL("../../node_modules/.cache/glovebox/rust-client/debug", import.meta.url),
+);
+
 /** A program that asks for a page with the key of the variable TEST_KEY in a header, and prints the answer. */
 export interface Client {
   /** Why it can't be run here; undefined when it can. */
@@ -56,6 +61,15 @@ function java(kind: "connection" | "client", folder: () => string): Client {
   };
 }
 
+function rust(): Client {
+  const program = join(RUST, "get-rust");
+  return {
+    why: () => (existsSync(program) ? undefined : "it is not compiled, from Debian's crates: npm run test:egress"),
+    argv: (url, size) => [program, url, String(size)],
+    ...{ posts: true, hasClock: true },
+  };
+}
+
 /** The clients, by their names. `folder` has what was compiled. */
 export function clientsIn(folder: () => string): Record<string, Client> {
   const program = (command: string, file: string): Client => ({
@@ -78,6 +92,7 @@ export function clientsIn(folder: () => string): Record<string, Client> {
     Deno: runtime("Deno"),
     "Java's HttpURLConnection": java("connection", folder),
     "Java's HttpClient": java("client", folder),
+    "Rust, with native-tls": rust(),
     Go: {
       why: needs("go"),
       argv: (url, size) => [join(folder(), "get-go"), url, String(size)],

@@ -13,7 +13,7 @@ import { withoutHopByHop } from "./hop-by-hop.js";
 import { hostInUrl } from "./host-name.js";
 import type { Lifetime } from "./lifetime.js";
 import { Refusal } from "./refusal.js";
-import { type Framing, framingOf, OutgoingBody } from "./request-body.js";
+import { type Framing, framingOf, OutgoingBody, readBody } from "./request-body.js";
 import { headerValues, MAX_HEAD_BYTES, type RequestHead } from "./request-head.js";
 import type { RequestTarget } from "./request-target.js";
 import { type Exchange, sendDown, sendUp } from "./tunnel.js";
@@ -44,7 +44,7 @@ interface OutgoingHead {
 }
 
 /** What becomes of a request. The body is that of the program, unless it is rewritten on its way or there are bytes in its place. */
-interface ChangedRequest extends OutgoingHead {
+export interface ChangedRequest extends OutgoingHead {
   body?: Rewrite;
   bytes?: Buffer;
 }
@@ -87,7 +87,8 @@ async function pass(exchange: Exchange, head: RequestHead, target: RequestTarget
   const { life } = exchange;
   const isUpgrade = "agent" in passage.via && asksForWebSocket(head);
   const headers = requestHeaders(head, target, passage.usualPort);
-  const body = new OutgoingBody(exchange.client, framingOf(head), async () => {
+  const framing = framingOf(head);
+  const body = new OutgoingBody(readBody(exchange.client, framing), framing, async () => {
     if (expectsContinue(head)) await exchange.client.write(CONTINUE);
   });
   const { path } = target;
@@ -193,7 +194,8 @@ function asksToClose(head: RequestHead): boolean {
   return headerValues(head, "connection").some((value) => /(?:^|,)\s*close\s*(?:,|$)/i.test(value));
 }
 
-function requestHeaders(head: RequestHead, { host, port }: RequestTarget, usualPort: number): Header[] {
+/** The headers of a request as its origin gets them: those of the program, but for what is about its connection, with a Host that names the target. */
+export function requestHeaders(head: RequestHead, { host, port }: RequestTarget, usualPort: number): Header[] {
   const kept = withoutHopByHop(head.headers).filter(([name]) => !/^(?:host|content-length)$/i.test(name));
   return [["Host", port === usualPort ? hostInUrl(host) : `${hostInUrl(host)}:${port}`], ...kept];
 }

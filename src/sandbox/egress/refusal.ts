@@ -15,7 +15,7 @@ export type BlockReason =
   | "request_unclear"
   | "not_trusted"
   | "no_request"
-  | "not_http1";
+  | "not_http";
 
 /** A host that a program did not get, as the program wrote it: 255 printable characters at most. */
 export interface BlockedHost {
@@ -79,7 +79,7 @@ const WHY: Readonly<Record<BlockReason, string>> = {
   not_trusted: "the program does not accept the sandbox's own certificate, which its rules or secrets need",
   no_request:
     "the program broke off its TLS connection without a request, as those do that accept no other certificate than the host's own; its rules or secrets need the sandbox's",
-  not_http1: "the program speaks no HTTP/1.1, which its rules or secrets need",
+  not_http: "the program speaks neither HTTP/1.1 nor HTTP/2, which its rules or secrets need",
 };
 
 /** A sentence about what was blocked and why, with the entry that would allow it if that is not a new name. */
@@ -101,20 +101,32 @@ const PHRASES: Readonly<Record<number, string>> = {
   504: "Gateway Timeout",
 };
 
-/** The complete answer to a refused request. Of the answer to CONNECT most programs show the status line at best, so it has the remedy, too. */
-export function toAnswer({ status, message, blocked, entry }: Refusal): Buffer {
-  const remedy = entry === undefined ? "" : ` by glovebox; to allow it: --network allow=${entry}`;
+/** The text of the answer to a refused request, with what to type where something would allow it. */
+export function explainRefusal({ message, entry }: Refusal): string {
   const more =
     entry === undefined
       ? ""
       : `\nto allow it: network: { allow: ["${entry}"] } in code, --network allow=${entry} in a shell`;
-  const body = `glovebox: ${message}${more}\n`;
+  return `glovebox: ${message}${more}\n`;
+}
+
+/** The headers of the answer to a refused request. */
+export function refusalHeaders({ blocked }: Refusal): (readonly [name: string, value: string])[] {
+  const why = blocked && `glovebox; error=http_request_denied; details="${blocked.reason}"`;
+  return [
+    ...(why === undefined ? [] : [["Proxy-Status", why] as const]),
+    ["Content-Type", "text/plain; charset=utf-8"],
+  ];
+}
+
+/** The complete answer to a refused request. Of the answer to CONNECT most programs show the status line at best, so it has the remedy, too. */
+export function toAnswer(refusal: Refusal): Buffer {
+  const { status, entry } = refusal;
+  const remedy = entry === undefined ? "" : ` by glovebox; to allow it: --network allow=${entry}`;
+  const body = explainRefusal(refusal);
   const head = [
     `HTTP/1.1 ${status} ${PHRASES[status] ?? "Error"}${remedy}`,
-    ...(blocked === undefined
-      ? []
-      : [`Proxy-Status: glovebox; error=http_request_denied; details="${blocked.reason}"`]),
-    "Content-Type: text/plain; charset=utf-8",
+    ...refusalHeaders(refusal).map(([name, value]) => `${name}: ${value}`),
     `Content-Length: ${Buffer.byteLength(body)}`,
     "Connection: close",
   ];

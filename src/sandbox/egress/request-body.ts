@@ -37,9 +37,9 @@ export class OutgoingBody {
   #held: Buffer | undefined;
 
   /** `invite` asks a program for the body that waits for a word before it sends one. */
-  constructor(client: ClientStream, framing: Framing, invite: () => Promise<void>) {
+  constructor(pieces: AsyncIterable<Buffer>, framing: Framing, invite: () => Promise<void>) {
     this.framing = framing;
-    this.#pieces = readBody(client, framing);
+    this.#pieces = pieces;
     this.#invite = invite;
   }
 
@@ -71,7 +71,7 @@ export class OutgoingBody {
 }
 
 /** Yields the body of a request without its framing, and leaves what follows unread. */
-async function* readBody(client: ClientStream, framing: Framing): AsyncGenerator<Buffer> {
+export async function* readBody(client: ClientStream, framing: Framing): AsyncGenerator<Buffer> {
   if (framing !== "chunked") {
     yield* take(client, framing);
     return;

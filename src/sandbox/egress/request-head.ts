@@ -12,9 +12,12 @@ export interface RequestHead {
 
 export const MAX_HEAD_BYTES: number = 64 << 10;
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
-const REQUEST_LINE = new RegExp(`^(${TOKEN}) ([\\x21-\\x7e\\x80-\\xff]+) HTTP/(1\\.[01])$`);
+const TARGET = "[\\x21-\\x7e\\x80-\\xff]+";
+const REQUEST_LINE = new RegExp(`^(${TOKEN}) (${TARGET}) HTTP/(1\\.[01])$`);
 const HEADER_LINE = new RegExp(`^(${TOKEN}):[ \\t]*(.*?)[ \\t]*$`);
 const STRAY = /[^\t\x20-\x7e\x80-\xff]/;
+const METHOD = new RegExp(`^${TOKEN}$`);
+const WHOLE_TARGET = new RegExp(`^${TARGET}$`);
 
 /** Reads up to the end of a head; undefined when the program closes without sending anything. */
 export async function readHead(client: ClientStream): Promise<RequestHead | undefined> {
@@ -58,6 +61,21 @@ export function parseHead(text: string): RequestHead {
   });
   const [, method = "", target = "", version] = request;
   return { method, target, version: version as RequestHead["version"], headers };
+}
+
+/** Whether a method is one that a request line could have. */
+export function isMethod(text: string): boolean {
+  return METHOD.test(text);
+}
+
+/** Whether a target is one that a request line could have. */
+export function isTarget(text: string): boolean {
+  return WHOLE_TARGET.test(text);
+}
+
+/** Whether a header is one that could stand in a line, and would be read as this name and this value. */
+export function isHeader(name: string, value: string): boolean {
+  return METHOD.test(name) && !STRAY.test(value) && value === value.replace(/^[ \t]+|[ \t]+$/g, "");
 }
 
 /** The values of all headers with this lower-case name. */

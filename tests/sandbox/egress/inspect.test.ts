@@ -101,10 +101,10 @@ afterAll(async () => {
 });
 
 /** A TLS connection through the proxy that trusts the sandbox's authority alone. */
-async function open(opts: { servername?: string; alpn?: string[] } = {}): Promise<TLSSocket> {
+async function open(opts: { servername?: string } = {}): Promise<TLSSocket> {
   const socket = await openTunnel(proxy.port, `${NAME}:${origin.port}`);
-  const { servername = NAME, alpn } = opts;
-  const secured = connectTls({ socket, servername, ca: authority.certificate, ...(alpn && { ALPNProtocols: alpn }) });
+  const { servername = NAME } = opts;
+  const secured = connectTls({ socket, servername, ca: authority.certificate });
   await once(secured, "secureConnect");
   return secured;
 }
@@ -235,11 +235,6 @@ test.each<[string, (port: number) => Promise<unknown>]>([
   await expect(ask(own.port)).rejects.toThrow(/pinned|another certificate/);
   await expect.poll(() => own.blocked).toEqual([{ host: NAME, port: origin.port, reason: "no_request" }]);
   expect(origin.sockets.size).toBe(before);
-});
-
-test("a program that wants HTTP/2 alone is reported", async () => {
-  await expect(open({ alpn: ["h2"] })).rejects.toThrow();
-  await expect.poll(() => proxy.blocked).toContainEqual({ host: NAME, port: origin.port, reason: "not_http1" });
 });
 
 test("an origin with a certificate of another authority gets no request", async () => {

@@ -11,6 +11,8 @@ import { EgressProxy } from "../../../src/sandbox/egress/proxy.js";
 import { startEvilGuest } from "../../support/guest/evil-guest.js";
 
 const SHARED = 0x7f4d0001;
+/** What a tunnel sends in a name, in the longest labels. */
+const LONG = ["a", "b", "c"].map((letter) => letter.repeat(63)).join(".");
 
 function queryFor(name: string, opts: { type?: number; class?: number; flags?: number } = {}): Buffer {
   const header = Buffer.from([0xab, 0xcd, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
@@ -47,6 +49,11 @@ describe("the resolver of a sandbox", () => {
     ["the name above a wildcard", queryFor("below.test"), { code: 3, unknown: ["below.test"] }],
     ["another name", queryFor("evil.test"), { code: 3, unknown: ["evil.test"] }],
     ["the text of another name", queryFor("evil.test", { type: 16 }), { code: 3, unknown: [] }],
+    ["the text of an allowed name", queryFor("allowed.test", { type: 16 }), { code: 0, unknown: [] }],
+    ["the data of a name below a wildcard", queryFor(`${LONG}.below.test`, { type: 10 }), { code: 0, unknown: [] }],
+    ["a long name below a wildcard", queryFor(`${LONG}.below.test`), { code: 0, address: SHARED }],
+    ["the data of another name", queryFor(`${LONG}.evil.test`, { type: 10 }), { code: 3, unknown: [] }],
+    ["another name, with much in it", queryFor(`${LONG}.evil.test`), { code: 3, unknown: [`${LONG}.evil.test`] }],
     ["a name of the local network", queryFor("printer"), { code: 3, unknown: [] }],
     [
       "a name with a dot in a label",

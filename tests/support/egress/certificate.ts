@@ -14,7 +14,9 @@ export interface Certificate {
 export function createCertificate(directory: string, names: readonly string[]): Certificate {
   const [key, cert] = [join(directory, "key.pem"), join(directory, "cert.pem")];
   const subject = ["-subj", `/CN=${names[0]}`, "-addext", `subjectAltName=${names.map((name) => `DNS:${name}`)}`];
+  // Some clients refuse a server that shows the certificate of an authority.
+  const leaf = ["-addext", "basicConstraints=critical,CA:FALSE"];
   const kind = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
-  execFileSync("openssl", ["req", ...kind, "-keyout", key, "-out", cert, ...subject], { stdio: "ignore" });
+  execFileSync("openssl", ["req", ...kind, "-keyout", key, "-out", cert, ...subject, ...leaf], { stdio: "ignore" });
   return { key: readFileSync(key), cert: readFileSync(cert), path: cert };
 }

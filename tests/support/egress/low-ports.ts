@@ -16,9 +16,14 @@ export function whyNoLowPorts(): string | undefined {
   return process.getuid?.() === 0 ? undefined : "only root listens on ports 80 and 443 of this machine";
 }
 
+/** An address of loopback that no other process of the tests uses. */
+export function ownLoopback(): string {
+  return `127.99.${(process.pid >> 8) & 255}.${process.pid & 255}`;
+}
+
 /** Starts both. They answer with their scheme, the method and the Host. */
 export async function startLowOrigin(certificate: Certificate): Promise<LowOrigin> {
-  const address = `127.99.${(process.pid >> 8) & 255}.${process.pid & 255}`;
+  const address = ownLoopback();
   const requests: IncomingMessage[] = [];
   const answering = (scheme: string) => (incoming: IncomingMessage, response: { end(text: string): void }) => {
     requests.push(incoming);

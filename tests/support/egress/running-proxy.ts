@@ -60,7 +60,9 @@ export async function startProxy(
     },
     { route: { lookup, ...(isLoopbackPublic && { isReachable }), ...opts.route }, limits: opts.limits ?? {} },
   );
-  const server = createServer({ allowHalfOpen: true }, (socket) => proxy.accept(toConnection(socket), opts.direct));
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
+    proxy.accept(toConnection(socket), opts.direct),
+  );
   const port = await listen(server);
   return {
     port,

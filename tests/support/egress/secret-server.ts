@@ -29,7 +29,11 @@ export interface SecretServer {
 const MOST_KEPT = 4 << 20;
 
 /** Starts it, and has every sandbox that is opened from now on reach it by these names. */
-export async function startSecretServer(directory: string, names: readonly string[]): Promise<SecretServer> {
+export async function startSecretServer(
+  directory: string,
+  names: readonly string[],
+  { address = "127.0.0.1", port = 0 }: { address?: string; port?: number } = {},
+): Promise<SecretServer> {
   const asked: Asked[] = [];
   const waiting = new EventEmitter().setMaxListeners(0);
   const certificate = createCertificate(directory, names);
@@ -37,9 +41,9 @@ export async function startSecretServer(directory: string, names: readonly strin
     void answer(request, response, asked, waiting).catch(() => response.destroy());
   });
   server.on("tlsClientError", () => undefined);
-  server.listen(0, "127.0.0.1");
+  server.listen(port, address);
   await once(server, "listening");
-  egressInternals.route = { lookup: async () => ["127.0.0.1"], isReachable: (address) => address === "127.0.0.1" };
+  egressInternals.route = { lookup: async () => [address], isReachable: (found) => found === address };
   egressInternals.ca = [certificate.cert.toString()];
   return {
     port: (server.address() as AddressInfo).port,

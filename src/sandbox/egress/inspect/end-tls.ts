@@ -4,19 +4,19 @@ import type { ClientStream } from "../client-stream.js";
 import type { EgressConnection } from "../connection.js";
 import type { Lifetime } from "../lifetime.js";
 
-/** Requests are read by one strict parser of ours, which knows HTTP/1.1. A program that wants nothing else is told so by TLS itself. */
-const PROTOCOLS = ["http/1.1"];
+/** The first that a program offers, too. HTTP/2 is for those that speak nothing else, so most requests go through one strict parser of ours. */
+const PROTOCOLS = ["http/1.1", "h2"];
 
 /** Bytes of an answer that wait for a program to read. */
 const UNDER_WAY = 256 << 10;
 
-/** Answers the TLS hello of a program in the place of the server it asked for, and gives what it sends inside. */
+/** Answers the TLS hello of a program in the place of the server it asked for. */
 export async function endTls(
   client: ClientStream,
   life: Lifetime,
   secureContext: SecureContext,
   timeout: number,
-): Promise<EgressConnection> {
+): Promise<TLSSocket> {
   const options = { isServer: true, secureContext, ALPNProtocols: PROTOCOLS, highWaterMark: UNDER_WAY };
   const socket = new TLSSocket(asDuplex(client), options);
   life.onEnd(() => socket.destroy());
@@ -29,6 +29,11 @@ export async function endTls(
   });
   await life.within(secured, timeout, () => new Error("the TLS handshake took too long"));
   socket.on("error", () => undefined); // the next read or write fails
+  return socket;
+}
+
+/** What a program sends inside TLS, and the way back. */
+export function insideTls(socket: TLSSocket): EgressConnection {
   return {
     input: socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>,
     // While there is room, the next chunk is not kept waiting for this one: those that come meanwhile are encrypted and sent together.

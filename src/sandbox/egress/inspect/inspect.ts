@@ -1,4 +1,4 @@
-import type { SecureContext } from "node:tls";
+import type { SecureContext, TLSSocket } from "node:tls";
 import { ClientStream } from "../client-stream.js";
 import { finish } from "../finish.js";
 import { forward, type Passage, type Rewriting } from "../forward.js";
@@ -8,7 +8,7 @@ import { type BlockReason, blockedHost, Refusal, toAnswer } from "../refusal.js"
 import { type RequestHead, readHead } from "../request-head.js";
 import { innerTarget, type RequestTarget } from "../request-target.js";
 import { type Exchange, readOpening } from "../tunnel.js";
-import { endTls } from "./end-tls.js";
+import { endTls, insideTls } from "./end-tls.js";
 import { OriginAgent } from "./origin-agent.js";
 
 /** How a connection ends that a program has cut. In the handshake OpenSSL has a code of its own for it. */
@@ -41,7 +41,12 @@ export async function inspect(exchange: Exchange, target: RequestTarget, inspect
   const first = await life.within(readOpening(exchange, target, false), inspection.limits.head, late);
   if (first.length === 0) return;
   client.unread(first);
-  const inner = await secure(exchange, target, inspection);
+  const socket = await secure(exchange, target, inspection);
+  if (socket.alpnProtocol === "h2") {
+    await inspectStreams(exchange, target, inspection, socket);
+    return;
+  }
+  const inner = new ClientStream(insideTls(socket), life);
   try {
     const head = await firstHead(inner, life, inspection.limits.head);
     if (head === undefined) reportBrokenOff(exchange, target);
@@ -57,19 +62,20 @@ export async function inspect(exchange: Exchange, target: RequestTarget, inspect
   await finish(inner, life, inspection.limits.linger);
 }
 
-async function secure(
-  exchange: Exchange,
-  target: RequestTarget,
-  { context, limits }: Inspection,
-): Promise<ClientStream> {
+async function secure(exchange: Exchange, target: RequestTarget, { context, limits }: Inspection): Promise<TLSSocket> {
   const { client, life } = exchange;
   try {
-    return new ClientStream(await endTls(client, life, context, limits.head), life);
+    return await endTls(client, life, context, limits.head);
   } catch (error) {
-    if (CUT.has((error as NodeJS.ErrnoException).code ?? "")) reportBrokenOff(exchange, target);
-    else reportAlert(exchange, target, error);
+    reportFailure(exchange, target, error);
     throw error;
   }
+}
+
+/** Reports a TLS connection that ended without a request. */
+function reportFailure(exchange: Exchange, target: RequestTarget, error: unknown): void {
+  if (CUT.has((error as NodeJS.ErrnoException).code ?? "")) reportBrokenOff(exchange, target);
+  else reportAlert(exchange, target, error);
 }
 
 /** Reports a program that says by an alert why it broke off: in the handshake, or after it, where some look at the certificate only then. */
@@ -79,7 +85,7 @@ function reportAlert({ report }: Exchange, { host, port }: RequestTarget, error:
 }
 
 function reasonOf(code: string): BlockReason | undefined {
-  if (/APPLICATION_PROTOCOL/.test(code)) return "not_http1";
+  if (/APPLICATION_PROTOCOL/.test(code)) return "not_http";
   return /ALERT_.*(?:CA|CERTIFICATE|CERT)/.test(code) ? "not_trusted" : undefined;
 }
 
@@ -100,6 +106,37 @@ async function serveRequests(
     const passage: Passage = { via: { agent }, usualPort: 443, timeout: limits.response, ...(changes && { changes }) };
     if (!(await forward(exchange, head, request, passage))) return;
   }
+}
+
+/** Serves a program that speaks nothing but HTTP/2, as those of gRPC, by the same rules. */
+async function inspectStreams(
+  exchange: Exchange,
+  target: RequestTarget,
+  inspection: Inspection,
+  socket: TLSSocket,
+): Promise<void> {
+  const { forwardStream, OriginSession, readStreamHead, serveHttp2 } = await import("./http2.js");
+  const { life, route } = exchange;
+  let failure: Error = Object.assign(new Error("the program closed it"), { code: "ECONNRESET" });
+  socket.once("error", (error) => {
+    failure = error;
+  });
+  const { ca, limits } = inspection;
+  const origin = new OriginSession(target, { dial: exchange.dial, ca, timeout: route.connectTimeout }, life);
+  const taken = await serveHttp2(socket, { life, ...limits }, async (stream, list) => {
+    try {
+      const head = readStreamHead(list);
+      const request = innerTarget(head, target);
+      await inspection.check({ method: head.method, path: request.path, headers: head.headers });
+      const changes = writtenDown(exchange, head.method, inspection);
+      const { response: timeout, linger } = limits;
+      await forwardStream(stream, head, request, { life, origin, timeout, linger, changes });
+    } catch (error) {
+      if (error instanceof Refusal && error.blocked) exchange.report(error.blocked);
+      throw error;
+    }
+  });
+  if (taken === 0) reportFailure(exchange, target, failure);
 }
 
 /** What changes in a request. It is written down before it is sent, with the secrets that are known by then. */

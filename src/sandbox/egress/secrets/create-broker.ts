@@ -3,7 +3,7 @@ import type { Rewriting } from "../forward.js";
 import { Refusal } from "../refusal.js";
 import type { SecretBroker } from "../secret-broker.js";
 import { isFor } from "../secret-rules.js";
-import { encoderFor, isCompressed, maskedForms, replaceInHeader } from "./encodings.js";
+import { encoderFor, isCompressed, isFramed, maskedForms, replaceInHeader } from "./encodings.js";
 import type { LiveSecret } from "./live-secret.js";
 import type { LoginSecret } from "./login-secret.js";
 
@@ -14,7 +14,7 @@ type Valued = readonly [secret: LiveSecret, value: string];
  * Headers of a request that are left out, so that values can be found in its answer: parts of it could contain parts of one. Every server may answer
  * as if they were not there.
  */
-const LEFT_OUT = /^(?:range|if-range|accept-encoding|sec-websocket-extensions)$/i;
+const LEFT_OUT = /^(?:range|if-range|accept-encoding|grpc-accept-encoding|sec-websocket-extensions)$/i;
 const UNCOMPRESSED: Header = ["Accept-Encoding", "identity"];
 
 interface Mask {
@@ -91,10 +91,15 @@ function createRewriting(
     },
     ofBody(headers) {
       if (isCompressed(headers)) return undefined;
-      const patterns = masks();
+      const patterns = isFramed(headers) ? masks().map(ofSameLength) : masks();
       return (pieces) => replaceIn(pieces, patterns);
     },
   };
+}
+
+/** Messages of gRPC say how long they are, so what takes the place of a value has its length. */
+function ofSameLength({ text, label }: Mask): Mask {
+  return { text, label: Buffer.alloc(text.length, label) };
 }
 
 /** Whether a request may contain the placeholder of a secret in its place. Only a body has to be read for that. */

@@ -16,6 +16,11 @@ export function isCompressed(headers: readonly Header[]): boolean {
   return codings.some(([, value]) => value.split(",").some((word) => !/^\s*(?:identity)?\s*$/i.test(word)));
 }
 
+/** Whether a body consists of messages with their length before them, as those of gRPC. */
+export function isFramed(headers: readonly Header[]): boolean {
+  return headers.some(([name, value]) => name.toLowerCase() === "content-type" && /^application\/grpc\b/i.test(value));
+}
+
 /**
  * Replaces placeholders in the value of a header, also in the credentials of the Basic scheme, which are base64. Those come back as they are when
  * nothing in them is replaced.

