@@ -1,0 +1,17 @@
+import type { NetworkPolicy } from "../../../../contracts/types.js";
+import type { TreeBase } from "../../git.js";
+import type { ClusterChoice } from "./client/kubeconfig.js";
+import type { PodPlan } from "./manifests/job.js";
+
+/** How a sandbox was created, as written to the ledger. Plain data and no secrets. */
+export interface KubernetesPlan {
+  readonly cluster: ClusterChoice;
+  readonly pod: PodPlan;
+  readonly network: NetworkPolicy;
+  /** Where the files come from. A snapshot can be restored only where this is the same. */
+  readonly source: string;
+  /** How long the guest goes on without its host, in milliseconds. */
+  readonly lease: number;
+  /** The commit that the files started from, where there is a repository. */
+  readonly base?: TreeBase;
+}

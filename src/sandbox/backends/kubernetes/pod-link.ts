@@ -1,0 +1,88 @@
+import { SandboxError } from "../../../../contracts/errors.js";
+import { createLink, type Link, type LinkConnection } from "../../guest.js";
+import type { KubeClient } from "./client/kube-client.js";
+import { KubeError } from "./client/kube-error.js";
+import { execInPod, type PodStream } from "./client/pod-exec.js";
+import { podLoss } from "./failures/pod-loss.js";
+
+/** Where a guest runs. */
+export interface PodPlace {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly uid: string;
+  readonly container: string;
+  /** Path of the guest's program in the container. */
+  readonly program: string;
+}
+
+const CONNECT_TIMEOUT = 15_000;
+const END_TIMEOUT = 5_000;
+/** Exit codes of the relay; see `guest/channel/attach.c`. */
+const RELAY_FAILURES: Readonly<Record<number, string>> = {
+  3: "no guest answers in the container",
+  4: "the guest refuses the connection: its lease is over, or another process has it",
+  5: "a process of the pod traces others",
+};
+
+/** Reaches the guest of a pod: by an exec of its relay, and by another one when that breaks. */
+export function linkToPod(client: KubeClient, place: PodPlace): Link {
+  return createLink({
+    connect: async (signal) => await connect(client, place, signal),
+    verdict: (error) => (isPassing(error) ? undefined : (error as SandboxError)),
+  });
+}
+
+async function connect(client: KubeClient, place: PodPlace, signal: AbortSignal): Promise<LinkConnection> {
+  const { namespace, pod, container, program } = place;
+  const argv = [program, "relay", "attach"];
+  let stream: PodStream;
+  try {
+    stream = await execInPod(client, { namespace, pod, container, argv }, { signal, timeout: CONNECT_TIMEOUT });
+  } catch (error) {
+    throw await explain(client, place, error, signal);
+  }
+  stream.on("error", () => undefined); // whoever reads gets it
+  return {
+    input: outputOf(client, place, stream, signal),
+    write: (bytes) => void stream.write(bytes),
+    async end() {
+      stream.end();
+      const late = setTimeout(() => stream.destroy(), END_TIMEOUT);
+      await stream.exitCode.catch(() => undefined);
+      clearTimeout(late);
+    },
+    destroy: () => void stream.destroy(),
+    ref: () => stream.ref(),
+    unref: () => stream.unref(),
+  };
+}
+
+async function* outputOf(
+  client: KubeClient,
+  place: PodPlace,
+  stream: PodStream,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* stream as AsyncIterable<Uint8Array>;
+    const code = await stream.exitCode;
+    const why = stream.complaint || RELAY_FAILURES[code] || `it ended with ${code}`;
+    throw new KubeError("unavailable", `The relay in the pod ${place.pod} ended: ${why}`);
+  } catch (error) {
+    throw await explain(client, place, error, signal);
+  }
+}
+
+/** An exec fails for many reasons; the cluster knows whether it is because the pod has ended. */
+async function explain(client: KubeClient, place: PodPlace, error: unknown, signal: AbortSignal): Promise<unknown> {
+  if (signal.aborted) return error;
+  const { pod: name, uid } = place;
+  return (await podLoss(client, { name, uid }, { signal, timeout: CONNECT_TIMEOUT }).catch(() => undefined)) ?? error;
+}
+
+/** Whether another connection may work. */
+function isPassing(error: unknown): boolean {
+  // Aborted: nothing was heard for so long that it was given up while it was still being made.
+  if (!(error instanceof SandboxError) || error.code === "aborted") return true;
+  return error.code === "unavailable" && !(error instanceof KubeError && error.status === 404);
+}

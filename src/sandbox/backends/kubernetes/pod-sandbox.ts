@@ -1,0 +1,191 @@
+import { randomBytes } from "node:crypto";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Resource, SandboxEntry } from "../../../../contracts/backend.js";
+import { SandboxError } from "../../../../contracts/errors.js";
+import { snapshotInTime } from "../../../ledger.js";
+import { failpoint } from "../../../machine/failpoint.js";
+import {
+  type Egress,
+  type LiveSecrets,
+  networkOperations,
+  openEgressFor,
+  superviseEgress,
+  type Trust,
+  trustFor,
+  withSecrets,
+} from "../../egress.js";
+import { createOperations, fillMirror, forkMirror, mirroredTree, nameForkedBranch } from "../../git.js";
+import { GuestFiles } from "../../guest.js";
+import type { SandboxOptions } from "../../types.js";
+import { fillFrom, removeArchive, restoreArchive, saveArchive, writeFiles } from "./archive.js";
+import { baseEnvOf } from "./base-env.js";
+import { capabilitiesWith } from "./capabilities.js";
+import { clusterOf } from "./clusters.js";
+import { KubernetesDriver, type KubernetesOperations } from "./driver.js";
+import { marksOf } from "./labels.js";
+import type { KubernetesPlan } from "./plan.js";
+import type { JobResource } from "./resources.js";
+import { joinPod, type RunningPod, type StartOptions, startPod } from "./start-pod.js";
+
+/** In memory that every pod has, and that no image of it contains. */
+const TRUST_FOLDER = "/dev/shm/glovebox";
+
+/** A sandbox in a pod. */
+export class PodSandbox {
+  readonly #entry: SandboxEntry;
+  readonly #opts: SandboxOptions;
+  readonly #secrets: LiveSecrets;
+  readonly #ending = new AbortController();
+  #kept: KubernetesPlan;
+  #forks = 0;
+  #egress: Egress | undefined;
+  #settled: () => Promise<void> = async () => undefined;
+
+  /** `secrets`: those of this opening. */
+  constructor(kept: KubernetesPlan, opts: SandboxOptions, entry: SandboxEntry, secrets: LiveSecrets) {
+    this.#kept = kept;
+    this.#opts = opts;
+    this.#entry = entry;
+    this.#secrets = secrets;
+  }
+
+  /** Makes the Job and a driver for its pod. `fill`: gives it its files, if they don't come from the repository. */
+  async create(
+    resources: readonly Resource[] = [],
+    fill?: (driver: KubernetesDriver) => Promise<void>,
+  ): Promise<KubernetesDriver> {
+    const { pod: plan, base, cluster } = this.#kept;
+    const { signal } = this.#entry;
+    const client = await clusterOf(cluster);
+    const own: JobResource = { kind: "job", name: plan.name, cluster };
+    await this.#entry.createRecord({ workDir: plan.workDir, resources: [...resources, own] });
+    const pod = await startPod(client, this.#kept, this.#patience);
+    try {
+      await failpoint("create.started");
+      const driver = await this.#attach(pod);
+      if (fill) await fill(driver);
+      if (base && fill) await nameForkedBranch(mirroredTree(base, driver, this.#ending.signal));
+      else if (base) for (const note of await fillMirror({ base }, driver, signal)) this.#entry.warn(note);
+      return driver;
+    } catch (error) {
+      await pod.stop().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** Goes on with the pod of a kept sandbox. */
+  async reopen(): Promise<KubernetesDriver> {
+    const client = await clusterOf(this.#kept.cluster);
+    const pod = await joinPod(client, this.#kept, this.#patience);
+    try {
+      return await this.#attach(pod);
+    } catch (error) {
+      await pod.stop().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  get #patience(): StartOptions {
+    return { signal: this.#entry.signal, onWait: (why) => this.#entry.progress(why) };
+  }
+
+  async #attach(pod: RunningPod): Promise<KubernetesDriver> {
+    const { pod: plan, base } = this.#kept;
+    await this.#entry.savePlan(this.#kept);
+    const proxied = await this.#openWay(pod);
+    const driver: KubernetesDriver = new KubernetesDriver({
+      id: this.#entry.id,
+      workDir: plan.workDir,
+      capabilities: capabilitiesWith(base !== undefined),
+      baseEnv: { ...baseEnvOf(pod.env, plan), ...proxied, ...this.#secrets.env },
+      pod,
+      operations: (self) => this.#operations(self),
+      release: () => this.#close(pod),
+    });
+    return driver;
+  }
+
+  /** A list of names is kept by a policy that lets nothing out: what is on it is reached through a proxy. */
+  async #openWay(pod: RunningPod): Promise<Readonly<Record<string, string>>> {
+    const { network } = this.#kept;
+    const made = await trustFor(network, this.#secrets);
+    const install = (trust: Trust): Promise<void> => installTrust(pod, trust);
+    if (made !== undefined) await install(made);
+    this.#egress = await openEgressFor(pod.channel, network, {
+      ...superviseEgress(this.#entry, this.#opts),
+      saveNetwork: (next) => this.#saveNetwork(next),
+      trust: { made, folder: TRUST_FOLDER, install },
+      secrets: this.#secrets,
+    });
+    return this.#egress.env;
+  }
+
+  async #saveNetwork(network: KubernetesPlan["network"]): Promise<void> {
+    const before = this.#kept;
+    this.#kept = { ...before, network };
+    try {
+      await this.#entry.savePlan(this.#kept);
+      await this.#entry.saveNetwork(network);
+    } catch (error) {
+      this.#kept = before;
+      throw error;
+    }
+  }
+
+  #way(): ReturnType<typeof networkOperations> {
+    if (this.#egress === undefined) throw new SandboxError("closed", "The pod has no way out");
+    return networkOperations(this.#egress);
+  }
+
+  #operations(driver: KubernetesDriver): KubernetesOperations {
+    const { base } = this.#kept;
+    const save = async (): Promise<string> => (await saveArchive(driver, this.#entry, this.#kept)).id;
+    const files: KubernetesOperations = {
+      snapshot: (signal) => snapshotInTime(signal, save, removeArchive),
+      restore: (id) => restoreArchive(driver, this.#kept, id),
+      fork: (count) => this.#fork(driver, count),
+      openNetwork: async (allow) => await this.#way().openNetwork(allow),
+      setNetwork: async (network) => await this.#way().setNetwork(network),
+      setSecrets: async (secrets, signal) => await this.#way().setSecrets(secrets, signal),
+    };
+    if (base === undefined) return files;
+    const { changes, git, settled } = createOperations(mirroredTree(base, driver, this.#ending.signal), {
+      token: this.#opts.githubToken,
+    });
+    this.#settled = settled;
+    return { ...files, ...(changes && { changes }), ...(git && { git }) };
+  }
+
+  /** Makes copies of the sandbox as it is now; all of them or none. */
+  async #fork(driver: KubernetesDriver, count: number): Promise<KubernetesDriver[]> {
+    const files = join(this.#entry.directory, `fork-${randomBytes(6).toString("hex")}.tar`);
+    try {
+      await writeFiles(driver, files);
+      const create = (entry: SandboxEntry): Promise<KubernetesDriver> => {
+        const mirror = this.#kept.base && forkMirror({ base: this.#kept.base }, ++this.#forks);
+        const pod = { ...this.#kept.pod, name: `glovebox-${entry.id}`, ...marksOf(entry) };
+        const forked: KubernetesPlan = { ...this.#kept, pod, ...(mirror && { base: mirror.base }) };
+        return withSecrets(this.#opts, entry, (secrets) =>
+          new PodSandbox(forked, this.#opts, entry, secrets).create(mirror?.resources, (fork) => fillFrom(fork, files)),
+        );
+      };
+      return await this.#entry.fork(count, create, { atOnce: true });
+    } finally {
+      await rm(files, { force: true });
+    }
+  }
+
+  async #close(pod: RunningPod): Promise<void> {
+    this.#ending.abort();
+    await this.#settled();
+    this.#secrets.close();
+    await pod.stop();
+  }
+}
+
+/** Makes programs in a pod trust an authority, by files that variables name. */
+async function installTrust(pod: RunningPod, trust: Trust): Promise<void> {
+  const files = new GuestFiles(pod.channel, (path) => path).anywhere();
+  for (const [name, content] of trust.files(undefined)) await files.write(`${TRUST_FOLDER}/${name}`, content, 0o644);
+}

@@ -1,0 +1,1 @@
+export * from "./backends/kubernetes.js";

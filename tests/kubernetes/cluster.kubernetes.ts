@@ -1,0 +1,56 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { basename, dirname } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { expect, it, onTestFinished } from "vitest";
+import { describeUnless } from "../support/describe-unless.js";
+import { whyNoTestCluster } from "../support/kubernetes/cluster.js";
+import { childrenOf } from "../support/processes/descendants.js";
+import { processesWith } from "../support/processes/host-processes.js";
+
+const UP = fileURLToPath(new URL("../../scripts/kubernetes/up.mjs", import.meta.url));
+
+/** A cluster of its own, by the command that users have. */
+async function startCluster(): Promise<{ launcher: ChildProcess; keeper: number; folder: string }> {
+  const launcher = spawn(process.execPath, [UP, "--no-images"], { stdio: ["ignore", "pipe", "inherit"] });
+  onTestFinished(() => void launcher.kill("SIGKILL"));
+  const lines = createInterface({ input: launcher.stdout as NodeJS.ReadableStream });
+  for await (const line of lines) {
+    if (!line.startsWith("CLUSTER=")) continue;
+    const folder = dirname(line.slice("CLUSTER=".length));
+    const [keeper = 0] = childrenOf(launcher.pid ?? 0);
+    return { launcher, keeper, folder };
+  }
+  throw new Error("the cluster did not start");
+}
+
+function leftOf(folder: string): string[] {
+  const name = basename(folder);
+  const mounts = readFileSync("/proc/self/mountinfo", "utf8")
+    .split("\n")
+    .filter((line) => line.includes(name));
+  const groups = readFileSync("/proc/self/mountinfo", "utf8")
+    .split("\n")
+    .filter((line) => / - cgroup /.test(line))
+    .flatMap((line) => `${line.split(" ")[4]}/${name}`)
+    .filter((path) => existsSync(path));
+  return [...processesWith(name).map(({ argv }) => argv.join(" ")), ...mounts, ...new Set(groups)];
+}
+
+describeUnless(whyNoTestCluster(), "a cluster of tests", {}, () => {
+  it("leaves nothing behind, whichever of its processes is killed", async () => {
+    const first = await startCluster();
+    expect(leftOf(first.folder).length).toBeGreaterThan(5);
+    process.kill(first.keeper, "SIGKILL");
+    await expect.poll(() => processesWith(basename(first.folder))).toEqual([]);
+    // No one was left to remove its folder and its groups: the next start does.
+    const second = await startCluster();
+    expect(leftOf(first.folder)).toEqual([]);
+    expect(existsSync(first.folder)).toBe(false);
+
+    second.launcher.kill("SIGKILL");
+    await expect.poll(() => existsSync(second.folder)).toBe(false);
+    expect(leftOf(second.folder)).toEqual([]);
+  });
+});

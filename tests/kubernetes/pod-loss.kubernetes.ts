@@ -1,0 +1,88 @@
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+import type { Sandbox } from "../../src/sandbox/types.js";
+import { describeUnless } from "../support/describe-unless.js";
+import { api, callApi, runInNode, whyNoTestCluster } from "../support/kubernetes/cluster.js";
+import { podOf } from "../support/kubernetes/harness.js";
+import { expectNothingLeft } from "../support/kubernetes/left-of.js";
+import { useKubePlace } from "../support/kubernetes/place.js";
+import { refusalOf } from "../support/refused.js";
+import { startChild } from "../support/run/compiled.js";
+
+/** The package as it is built: programs in processes of their own find what it depends on beside it. */
+const BUILT = fileURLToPath(new URL("../../dist", import.meta.url));
+/** Drops everything that a node sends to or gets from the control plane and the other nodes. */
+const CUT_OFF =
+  "table inet cut { chain in { type filter hook input priority -10; ip saddr 10.96.128.0/24 drop; }; chain out { type filter hook output priority -10; ip daddr 10.96.128.0/24 drop; }; }";
+
+describeUnless(whyNoTestCluster(), "a pod that ends", {}, () => {
+  const place = useKubePlace("pod-loss");
+  const pathOf = async (sandbox: Sandbox): Promise<string> =>
+    `/api/v1/namespaces/${place.namespace}/pods/${await podOf(place.namespace, sandbox)}`;
+
+  it("is named with the cluster's reason when the node evicts it", async () => {
+    const kubernetes = {
+      podTemplate: {
+        spec: {
+          volumes: [{ name: "small", emptyDir: { sizeLimit: "1Mi" } }],
+          containers: [{ name: "sandbox", volumeMounts: [{ name: "small", mountPath: "/small" }] }],
+        },
+      },
+    };
+    const sandbox = await place.open({ kubernetes });
+    const lost = refusalOf(sandbox.shell("head -c 20000000 /dev/zero > /small/file; sleep 600"));
+    expect(await lost).toMatchObject({ code: "backend_lost", message: expect.stringMatching(/Evicted|evicted/) });
+    await sandbox.teardown();
+    await expectNothingLeft(place.namespace);
+  });
+
+  it("is named when it is deleted, and nothing of it is left", async () => {
+    const sandbox = await place.open();
+    const lost = refusalOf(sandbox.shell("sleep 600"));
+    await api("DELETE", await pathOf(sandbox), { gracePeriodSeconds: 0 });
+    expect(await lost).toMatchObject({ code: "backend_lost" });
+    await sandbox.teardown();
+    await expectNothingLeft(place.namespace);
+  });
+
+  it("reports a command that the kernel killed for its memory", async () => {
+    await using sandbox = await place.open({ limits: { memory: 128 << 20 } });
+    const result = await sandbox.shell("exec tail < /dev/zero");
+    expect(result).toMatchObject({ oomKilled: true });
+    expect(await sandbox.shell("echo here")).toMatchObject({ stdout: "here\n" });
+  });
+
+  it("ends itself when its node is cut off for longer than the lease", async () => {
+    const sandbox = await place.open({ kubernetes: { lease: 10_000 } });
+    const { spec } = await api("GET", await pathOf(sandbox));
+    const node = spec.nodeName as string;
+    const marker = `glovebox-lease-${process.pid}`;
+    const running = refusalOf(sandbox.shell(`exec -a ${marker} sleep 600`, { shellPath: "/bin/bash" }));
+    const inNode = async (): Promise<string> =>
+      await runInNode(node, "sh", "-c", `ps -eo args | grep -c '^${marker}' || true`);
+    await expect.poll(inNode).toBe("1\n");
+    await runInNode(node, "nft", CUT_OFF.replace("table inet cut", "add table inet cut; table inet cut"));
+    try {
+      // The node itself knows nothing of the lease: the guest ends everything.
+      await expect.poll(inNode, { timeout: 60_000 }).toBe("0\n");
+    } finally {
+      await runInNode(node, "nft", "delete", "table", "inet", "cut");
+    }
+    expect(await running).toMatchObject({ code: expect.stringMatching(/^(backend_lost|unavailable)$/) as unknown });
+    await sandbox.teardown();
+    await expectNothingLeft(place.namespace, 120_000);
+  });
+
+  it("is gone, with its Job, after the lease of a client that was killed", async () => {
+    const options = place.options();
+    options.kubernetes = { ...options.kubernetes, lease: 10_000 };
+    const child = startChild(BUILT, "hold-kubernetes.mjs", [JSON.stringify(options)]);
+    await child.line();
+    child.kill();
+    // What the cluster keeps of a Job that has ended, it keeps for a minute.
+    const jobs = `/apis/batch/v1/namespaces/${place.namespace}/jobs`;
+    await expect
+      .poll(async () => (await callApi("GET", jobs)).body.items.length, { timeout: 150_000, interval: 1_000 })
+      .toBe(0);
+  });
+});
