@@ -8,6 +8,5 @@ export {
   managerNames,
   registerManager,
 } from "./tasks/manager-registry.js";
-export { commandOf, type RunOptions, runTasks, type TaskResult, type TaskStage } from "./tasks/run-tasks.js";
-export { type FileTask, parseTaskFile, readTaskFile, type TaskFile } from "./tasks/task-file.js";
+export { type FileTask, parseFileTask, parseTaskFile, readTaskFile, type TaskFile } from "./tasks/task-file.js";
 export type * from "./tasks/types.js";

@@ -50,6 +50,21 @@ interface WrittenFile extends Partial<Pick<TaskFile, "networkEnabled" | "batchId
   tasks: readonly WrittenTask[];
 }
 
+const writtenTask: Schema<WrittenTask> = is.object<WrittenTask>(
+  {
+    ...writtenFields,
+    agentContainer: is.noted(container, { description: "The container that the agent works in." }),
+    image: is.noted(tag, { description: "Short for an agentContainer that runs this image." }),
+    run: is.noted(command, {
+      description: "What runs in the agent's container; the command line's when absent.",
+    }),
+    timeout: writtenTime("How long `run` may take: a number followed by ms, s, m, h or d, or milliseconds."),
+  },
+  {
+    anyOf: [{ required: ["image"] }, { required: ["agentContainer"] }],
+  },
+);
+
 /** What a file of tasks looks like. */
 export const TASK_FILE_SCHEMA: Schema<WrittenFile> = is.object(
   {
@@ -59,27 +74,7 @@ export const TASK_FILE_SCHEMA: Schema<WrittenFile> = is.object(
       description: "First part of the names of everything that is made.",
       default: "workbench",
     }),
-    tasks: is.required(
-      is.list(
-        is.object<WrittenTask>(
-          {
-            ...writtenFields,
-            agentContainer: is.noted(container, { description: "The container that the agent works in." }),
-            image: is.noted(tag, { description: "Short for an agentContainer that runs this image." }),
-            run: is.noted(command, {
-              description: "What runs in the agent's container; the command line's when absent.",
-            }),
-            timeout: writtenTime("How long `run` may take: a number followed by ms, s, m, h or d, or milliseconds."),
-          },
-          {
-            anyOf: [{ required: ["image"] }, { required: ["agentContainer"] }],
-          },
-        ),
-        { minItems: 1 },
-        { minItems: "at least one task" },
-      ),
-      "at least one task",
-    ),
+    tasks: is.required(is.list(writtenTask, { minItems: 1 }, { minItems: "at least one task" }), "at least one task"),
   },
   {
     $schema: "https://json-schema.org/draft/2020-12/schema",
@@ -118,7 +113,7 @@ export async function parseTaskFile(text: string, path: string, opts: TaskFileOp
   if (text.length > MAX_BYTES) throw new SandboxError("limit_exceeded", `${path} is larger than ${MAX_BYTES} bytes`);
   try {
     const file = toTaskFile(await parseYaml(text), dirname(resolve(path)));
-    if (opts.trust !== true) assertOwnContexts(file, repositoryOf(path));
+    if (opts.trust !== true) assertOwnContexts(file.tasks, repositoryOf(path));
     return file;
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error;
@@ -145,19 +140,30 @@ function toTaskFile(value: unknown, directory: string): TaskFile {
   check(value, TASK_FILE_SCHEMA, "the file");
   const { networkEnabled = false, batchIdPrefix: prefix, tasks } = value;
   const seen = new Set<string>();
-  const read = tasks.map(({ run, timeout, image, agentContainer, ...rest }, index): FileTask => {
+  const read = tasks.map((task, index): FileTask => {
     const name = `tasks[${index}]`;
-    const setup = toSetup({ ...rest, agentContainer: agentOf(image, agentContainer, name) }, directory);
-    checkMeaning(setup, name, networkEnabled);
-    if (seen.has(setup.taskId)) throw invalidArgument(`${name}.taskId`, "an id that no other task has", setup.taskId);
-    seen.add(setup.taskId);
-    return {
-      setup,
-      ...(run !== undefined && { run }),
-      ...toTimeout(timeout),
-    };
+    const own = toFileTask(task, name, directory, networkEnabled);
+    const { taskId } = own.setup;
+    if (seen.has(taskId)) throw invalidArgument(`${name}.taskId`, "an id that no other task has", taskId);
+    seen.add(taskId);
+    return own;
   });
   return { networkEnabled, ...(prefix !== undefined && { batchIdPrefix: prefix }), tasks: read };
+}
+
+/** Reads one task, as a task file has it, from another file at `path`. Its containers reach no other machine. */
+export function parseFileTask(value: unknown, path: string, opts: TaskFileOptions = {}): FileTask {
+  check(value, writtenTask, "task");
+  const task = toFileTask(value, "task", dirname(resolve(path)), false);
+  if (opts.trust !== true) assertOwnContexts([task], repositoryOf(path));
+  return task;
+}
+
+function toFileTask(written: WrittenTask, name: string, directory: string, networkEnabled: boolean): FileTask {
+  const { run, timeout, image, agentContainer, ...rest } = written;
+  const setup = toSetup({ ...rest, agentContainer: agentOf(image, agentContainer, name) }, directory);
+  checkMeaning(setup, name, networkEnabled);
+  return { setup, ...(run !== undefined && { run }), ...toTimeout(timeout) };
 }
 
 function agentOf(image: string | undefined, agent: WrittenContainer | undefined, name: string): WrittenContainer {
@@ -173,7 +179,7 @@ function agentOf(image: string | undefined, agent: WrittenContainer | undefined,
   });
 }
 
-function assertOwnContexts({ tasks }: TaskFile, repository: string | undefined): void {
+function assertOwnContexts(tasks: readonly FileTask[], repository: string | undefined): void {
   if (repository === undefined) return;
   const top = realPathOf(repository);
   for (const { setup } of tasks) {

@@ -1,7 +1,6 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type ResultLine, ResultsFile } from "../../src/cli/verbs/task/results-file.js";
 import { openContext } from "../../src/sandbox/backends/docker/image/build-context.js";
 import { parseTaskFile, type TaskFile, type TaskFileOptions } from "../../src/tasks/task-file.js";
 import { schemaFault } from "../support/json-schema.js";
@@ -263,17 +262,6 @@ describe("a file of tasks in a repository", () => {
       for (const name of ["Dockerfile", ".git/HEAD", "evals/config"]) expect(sent).toContain(`content of ${name}`);
       expect(sent).not.toContain("token-in-a-url");
     }
-  });
-
-  test("results are not written through a link that lies beside it", async () => {
-    const path = join(scratch.path, "repo", "evals", "tasks.results.jsonl");
-    const target = join(outside, "profile");
-    writeFileSync(target, "");
-    symlinkSync(target, path);
-    await expectRefused(ResultsFile.open(path, { isNamed: false }), "permission_denied", "is a link", path);
-    const line = { taskId: "one", digest: "d", endedAt: "now" } as ResultLine;
-    await (await ResultsFile.open(path, { isNamed: true })).add(line);
-    expect(readFileSync(target, "utf8")).toContain('"taskId":"one"');
   });
 });
 

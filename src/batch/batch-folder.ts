@@ -1,0 +1,154 @@
+import { randomBytes } from "node:crypto";
+import { lstatSync, mkdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { SandboxError, toSandboxError } from "../../contracts/errors.js";
+import { syncPath } from "../machine/atomic-file.js";
+import { type Contender, createContender } from "../machine/lock-file.js";
+import { isoTime } from "../util/iso-time.js";
+import { Journal } from "./journal.js";
+import { JOURNAL_VERSION } from "./journal-record.js";
+import type { PlannedTask } from "./plan-tasks.js";
+import type { BatchOptions } from "./types.js";
+
+/** The files of a batch. */
+export interface BatchPaths {
+  readonly folder: string;
+  readonly journal: string;
+  readonly results: string;
+  readonly plan: string;
+  readonly page: string;
+  readonly runs: string;
+  /** What its lock is named after. */
+  readonly lock: string;
+}
+
+/** Where the files of a batch are. */
+export function pathsOf(out: string): BatchPaths {
+  const folder = resolve(out);
+  return {
+    folder,
+    journal: join(folder, "journal.jsonl"),
+    results: join(folder, "results.jsonl"),
+    plan: join(folder, "batch.json"),
+    page: join(folder, "report.html"),
+    runs: join(folder, "runs"),
+    lock: join(folder, "journal"),
+  };
+}
+
+/** A batch that this process drives, and no other. */
+export interface OpenBatch {
+  readonly journal: Journal;
+  readonly paths: BatchPaths;
+  readonly id: string;
+  /** Whether another process has driven it before. */
+  readonly isResumed: boolean;
+  close(): Promise<void>;
+}
+
+/** Opens or makes the directory of a batch. The second driver is refused, and so is the journal of another batch. */
+export async function openBatch(
+  { out, ifChanged = "refuse", retry }: Pick<BatchOptions, "out" | "ifChanged" | "retry">,
+  planned: { tasks: readonly PlannedTask[]; digest: string; shard: string | undefined },
+): Promise<OpenBatch> {
+  const paths = pathsOf(out);
+  makeFolder(paths.folder);
+  const lock = await lockBatch(paths);
+  try {
+    const journal = await Journal.open(paths.journal, paths.results);
+    try {
+      const { header } = journal.state;
+      if (
+        header !== undefined &&
+        ifChanged === "refuse" &&
+        (header.tasks !== planned.digest || header.shard !== planned.shard)
+      ) {
+        throw ofAnother(paths, header.shard, planned.shard);
+      }
+      const id = header?.id ?? randomBytes(8).toString("hex");
+      await plan(journal, planned, id, retry);
+      await syncPath(paths.folder);
+      const close = async (): Promise<void> => {
+        await journal.close();
+        await lock.leave();
+      };
+      return { journal, paths, id, isResumed: header !== undefined, close };
+    } catch (error) {
+      await journal.close();
+      throw error;
+    }
+  } catch (error) {
+    await lock.leave();
+    throw error;
+  }
+}
+
+/** Writes down what is to be run: what is new, what has changed, and what is run once more. */
+async function plan(
+  journal: Journal,
+  { tasks, digest, shard }: Parameters<typeof openBatch>[1],
+  id: string,
+  retry: BatchOptions["retry"] = [],
+): Promise<void> {
+  const { header, tasks: states } = journal.state;
+  if (header?.tasks !== digest || header.shard !== shard) {
+    const { length: count } = tasks;
+    await journal.add({
+      t: "batch",
+      version: JOURNAL_VERSION,
+      id,
+      tasks: digest,
+      count,
+      ...(shard !== undefined && { shard }),
+      createdAt: isoTime(),
+    });
+  }
+  const open = tasks.filter((task) => {
+    const state = states.get(task.id);
+    if (state?.digest !== task.digest) return true;
+    return state.outcome !== undefined && retry.includes(state.outcome);
+  });
+  await journal.add(...open.map((task) => ({ t: "planned" as const, task: task.id, digest: task.digest })));
+}
+
+function makeFolder(folder: string): void {
+  try {
+    if (lstatSync(folder, { throwIfNoEntry: false })?.isSymbolicLink() === true) {
+      throw new SandboxError("permission_denied", `${folder} is a link, and its target would get the results`, {
+        hint: "name the directory itself with out",
+      });
+    }
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw toSandboxError(error, { operation: "make the directory of the batch" });
+  }
+}
+
+async function lockBatch({ folder, lock: base }: BatchPaths): Promise<Contender> {
+  try {
+    const lock = await createContender(base, folder);
+    const holder = await lock.tryOnce().catch(async (error: unknown) => {
+      await lock.leave();
+      throw error;
+    });
+    if (holder === undefined) return lock;
+    await lock.leave();
+    throw new SandboxError(
+      "conflict",
+      `Process ${holder.owner?.pid ?? "unknown"} already runs the batch in ${folder}`,
+      {
+        retryable: false,
+        hint: "wait for it or end it; glovebox batch status shows how far it is",
+      },
+    );
+  } catch (error) {
+    throw toSandboxError(error, { operation: "lock the batch" });
+  }
+}
+
+function ofAnother({ journal }: BatchPaths, had: string | undefined, wanted: string | undefined): SandboxError {
+  const what = had === wanted ? "has other tasks" : `is of ${had === undefined ? "no shard" : `shard ${had}`}`;
+  return new SandboxError("invalid_argument", `${journal} belongs to another batch: it ${what}`, {
+    hint: "name another directory with out, or run the tasks that it was made for",
+  });
+}

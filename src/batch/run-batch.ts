@@ -1,0 +1,203 @@
+import type { Backend } from "../../contracts/backend.js";
+import { SandboxError, toSandboxError } from "../../contracts/errors.js";
+import { writeFileAtomic } from "../machine/atomic-file.js";
+import { assertBackend, backendOf, chooseBackend } from "../sandbox.js";
+import { type Attempt, labelsOf } from "./attempt.js";
+import { BatchDriver } from "./batch-driver.js";
+import { type OpenBatch, openBatch } from "./batch-folder.js";
+import { batchPage } from "./batch-page.js";
+import { checkBatchOptions } from "./check-options.js";
+import { settleLeftSandboxes } from "./left-sandboxes.js";
+import { hasRoom, usualConcurrency } from "./machine-room.js";
+import { OncePerKey } from "./once-per-key.js";
+import { writePlan } from "./plan-file.js";
+import { type PlannedTask, planTasks } from "./plan-tasks.js";
+import { runBlueprintTask } from "./run-blueprint.js";
+import { runCommand } from "./run-command.js";
+import { ContainerTasks } from "./run-containers.js";
+import type {
+  BatchNote,
+  BatchOptions,
+  BatchProgress,
+  BatchResult,
+  BatchRun,
+  BatchStop,
+  ContainerTask,
+} from "./types.js";
+
+/** Results that nobody has taken yet; more of them stop the batch for a while. */
+const UNTAKEN = 256;
+
+/**
+ * Runs many tasks, each in a sandbox of its own, and writes down what happens to them, so that another call with the same `out` goes on after any crash:
+ * what is finished is not run again. It begins when you iterate over it, and stops when you leave the loop.
+ */
+export function runBatch(options: BatchOptions): BatchRun {
+  checkBatchOptions(options);
+  const planned = planTasks(options);
+  return new RunningTasks(options, planned);
+}
+
+class RunningTasks implements BatchRun {
+  readonly #options: BatchOptions;
+  readonly #planned: ReturnType<typeof planTasks>;
+  #driver: BatchDriver | undefined;
+  #isUsed = false;
+
+  constructor(options: BatchOptions, planned: ReturnType<typeof planTasks>) {
+    this.#options = options;
+    this.#planned = planned;
+  }
+
+  get progress(): BatchProgress {
+    return this.#driver?.progress ?? nothingYet(this.#planned.tasks.length);
+  }
+
+  get stopped(): BatchStop | undefined {
+    return this.#driver?.stopped;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<BatchResult, void, undefined> {
+    if (this.#isUsed)
+      throw new SandboxError("invalid_argument", "A batch can be iterated over once", { hint: "call runBatch again" });
+    this.#isUsed = true;
+    const leaving = new AbortController();
+    const { signal: asked } = this.#options;
+    const signal = asked === undefined ? leaving.signal : AbortSignal.any([asked, leaving.signal]);
+    const options = { ...this.#options, signal };
+    const { backend, concurrency, memory } = await decide(options, this.#planned.tasks);
+    const batch = await openBatch(options, this.#planned);
+    try {
+      await writePlan(batch.paths.plan, options);
+      yield* this.#run(batch, options, { backend, concurrency, memory }, () => leaving.abort());
+    } finally {
+      await this.#writePage(batch).catch((error: unknown) => {
+        options.onNote?.({ type: "warning", message: `the page was not written: ${toSandboxError(error).message}` });
+      });
+      await batch.close();
+    }
+  }
+
+  async #writePage({ paths, journal: { state } }: OpenBatch): Promise<void> {
+    await writeFileAtomic(paths.page, await batchPage(paths, state, this.#planned.tasks));
+  }
+
+  async *#run(
+    batch: OpenBatch,
+    options: BatchOptions,
+    decided: Decided,
+    leave: () => void,
+  ): AsyncGenerator<BatchResult, void, undefined> {
+    const note = (each: BatchNote): void => options.onNote?.(each);
+    const { state } = batch.journal;
+    const adopted = batch.isResumed ? await settleLeftSandboxes(batch.id, state, note) : new Map<string, string>();
+    const isOpen = ({ id }: PlannedTask): boolean => state.tasks.get(id)?.outcome === undefined;
+    const open = this.#planned.tasks.filter(isOpen);
+    const containers = new ContainerTasks(
+      open.flatMap(({ task }) => ("setup" in task ? [task as ContainerTask] : [])),
+      options,
+      note,
+    );
+    try {
+      await containers.prepare(options.signal);
+      yield* this.#drive(batch, options, decided, { containers, adopted, leave });
+    } finally {
+      await containers.close();
+    }
+  }
+
+  async *#drive(
+    batch: OpenBatch,
+    options: BatchOptions,
+    { backend, concurrency, memory }: Decided,
+    { containers, adopted, leave }: { containers: ContainerTasks; adopted: Map<string, string>; leave: () => void },
+  ): AsyncGenerator<BatchResult, void, undefined> {
+    const images = new OncePerKey();
+    const queue: BatchResult[] = [];
+    let arrived = (): void => undefined;
+    const driver = new BatchDriver({
+      batch,
+      tasks: this.#planned.tasks,
+      options,
+      concurrency,
+      adopted,
+      note: (each) => options.onNote?.(each),
+      run: (task, attempt: Attempt) => {
+        if ("setup" in task) return containers.run(task, attempt);
+        if ("blueprint" in task) return runBlueprintTask(task, attempt);
+        if (backend === undefined) throw new SandboxError("internal", "No backend was chosen");
+        return runCommand(task, attempt, backend, images);
+      },
+      hasRoom: () => backend?.runsHere !== true || hasRoom(memory),
+      isFull: () => queue.length >= UNTAKEN,
+      onResult: (result) => {
+        queue.push(result);
+        arrived();
+      },
+    });
+    this.#driver = driver;
+    let isOver = false;
+    const running = driver.run().finally(() => {
+      isOver = true;
+      arrived();
+    });
+    // It is awaited below, after the results that came before it failed.
+    running.catch(() => undefined);
+    try {
+      for (;;) {
+        const result = queue.shift();
+        if (result !== undefined) {
+          driver.wake();
+          yield result;
+        } else if (isOver) break;
+        else {
+          await new Promise<void>((resolve) => {
+            arrived = resolve;
+          });
+        }
+      }
+      await running;
+    } finally {
+      leave();
+      await running.catch(() => undefined);
+    }
+  }
+}
+
+interface Decided {
+  /** Absent: no task is a command. */
+  readonly backend: Backend | undefined;
+  readonly concurrency: number;
+  readonly memory: number | undefined;
+}
+
+/** Decides how the tasks are run, and refuses what the backend can never do. */
+async function decide(options: BatchOptions, tasks: readonly PlannedTask[]): Promise<Decided> {
+  const { sandbox = {} } = options;
+  const hasCommands = tasks.some(({ task }) => !("setup" in task || "blueprint" in task));
+  const hasContainers = tasks.some(({ task }) => "setup" in task);
+  const name = options.backend ?? chooseBackend(process.env);
+  const memory = sandbox.limits?.memory;
+  const backend = hasCommands ? await backendOf(name) : undefined;
+  const labels = { ...sandbox.labels, ...labelsOf({ batchId: "0".repeat(16), number: 1 }, "any") };
+  if (backend !== undefined) await assertBackend(name, { ...sandbox, labels });
+  const isHere = hasContainers || (backend ?? (await backendOf(name))).runsHere === true;
+  return { backend, memory, concurrency: options.concurrency ?? usualConcurrency(isHere, memory) };
+}
+
+function nothingYet(total: number): BatchProgress {
+  return {
+    total,
+    done: 0,
+    passed: 0,
+    failed: 0,
+    refused: 0,
+    infra: 0,
+    running: 0,
+    waiting: total,
+    causes: {},
+    retries: 0,
+    window: 0,
+    elapsedMs: 0,
+  };
+}

@@ -1,0 +1,144 @@
+import { appendFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { Journal, readJournal } from "../../src/batch/journal.js";
+import { encodeRecord, type JournalRecord } from "../../src/batch/journal-record.js";
+import { expectRefused } from "../support/refused.js";
+import { createScratch, type Scratch } from "../support/scratch.js";
+
+const HEADER: JournalRecord = { t: "batch", version: 1, id: "b1", tasks: "d", count: 2, createdAt: "2026-01-01" };
+const planned = (task: string): JournalRecord => ({ t: "planned", task, digest: "x" });
+const started = (task: string, attempt = 1): JournalRecord => ({ t: "started", task, attempt, resource: "r" });
+const finished = (task: string, end: number): JournalRecord => ({
+  t: "finished",
+  task,
+  attempt: 1,
+  outcome: "passed",
+  ms: 5,
+  end,
+});
+
+let scratch: Scratch;
+let path: string;
+let results: string;
+beforeEach(() => {
+  scratch = createScratch();
+  path = join(scratch.path, "journal.jsonl");
+  results = join(scratch.path, "results.jsonl");
+});
+afterEach(() => scratch.remove());
+
+async function writeTwo(): Promise<void> {
+  const journal = await Journal.open(path, results);
+  await journal.add(HEADER, planned("a"), planned("ü"), started("a"), started("ü"));
+  await journal.addResult({ taskId: "a" }, (end) => finished("a", end));
+  await journal.addResult({ taskId: "ü" }, (end) => finished("ü", end));
+  await journal.close();
+}
+
+describe("a journal", () => {
+  test("cut at any byte of its last record goes on with everything before it, and drops the result that it acknowledged", async () => {
+    await writeTwo();
+    const whole = readFileSync(path);
+    const both = readFileSync(results);
+    const last = whole.lastIndexOf(0x0a, whole.length - 2) + 1;
+    expect(whole.length - last).toBeGreaterThan(50);
+    for (let end = last; end < whole.length; end++) {
+      writeFileSync(path, whole.subarray(0, end));
+      writeFileSync(results, both);
+      const journal = await Journal.open(path, results);
+      expect(journal.state.tasks.get("a")).toMatchObject({ outcome: "passed", attempts: 1 });
+      expect(journal.state.tasks.get("ü")).toMatchObject({ isStarted: true, attempts: 1 });
+      expect(journal.state.tasks.get("ü")).not.toHaveProperty("outcome");
+      expect(readFileSync(results, "utf8")).toBe('{"taskId":"a"}\n');
+      await journal.addResult({ taskId: "ü" }, (at) => finished("ü", at));
+      await journal.close();
+      expect(readFileSync(path)).toEqual(whole);
+      expect(readFileSync(results)).toEqual(both);
+    }
+  });
+
+  test("cut at any byte of its header is a new one", async () => {
+    const header = Buffer.from(encodeRecord(HEADER));
+    for (let end = 0; end < header.length; end++) {
+      writeFileSync(path, header.subarray(0, end));
+      const journal = await Journal.open(path, results);
+      expect(journal.state.header).toBeUndefined();
+      await journal.close();
+      expect(readFileSync(path, "utf8")).toBe("");
+    }
+  });
+
+  test("that was damaged before its last record is refused, and not touched", async () => {
+    await writeTwo();
+    const whole = readFileSync(path, "utf8");
+    const lines = whole.split("\n");
+    const changes: [number, string, string][] = [
+      [1, '"count":2', '"count":3'],
+      [2, '"task":"a"', '"task":"b"'],
+      [4, '"t":"started"', '"t":"ended"'],
+      [6, '"end":', '"end":1'],
+    ];
+    for (const [line, from, to] of changes) {
+      const text = lines.map((each, at) => (at === line - 1 ? each.replace(from, to) : each)).join("\n");
+      expect(text).not.toBe(whole);
+      writeFileSync(path, text);
+      await expectRefused(Journal.open(path, results), "tampered", path, `line ${line}`);
+      expect(readFileSync(path, "utf8")).toBe(text);
+    }
+  });
+
+  test("of a newer version is refused", async () => {
+    const text = `${JSON.stringify({ t: "batch", version: 2, anything: true })}\nsomething else\n`;
+    writeFileSync(path, text);
+    await expectRefused(Journal.open(path, results), "unsupported", "format 2", "knows 1");
+    await expectRefused(readJournal(path), "unsupported", "format 2");
+    expect(readFileSync(path, "utf8")).toBe(text);
+  });
+
+  test("that is somebody else's file is refused, and stays as it is", async () => {
+    writeFileSync(path, "milk\neggs\n");
+    await expectRefused(Journal.open(path, results), "tampered", "line 1");
+    expect(readFileSync(path, "utf8")).toBe("milk\neggs\n");
+  });
+
+  test("whose results were cut is refused", async () => {
+    await writeTwo();
+    writeFileSync(results, '{"taskId":"a"}\n');
+    await expectRefused(Journal.open(path, results), "tampered", "shorter");
+  });
+
+  test("writes what is added at once together, in its order", async () => {
+    const journal = await Journal.open(path, results);
+    await journal.add(HEADER);
+    await Promise.all(
+      Array.from({ length: 500 }, async (_, at) => {
+        await journal.add(planned(`t${at}`));
+        await journal.addResult({ taskId: `t${at}` }, (end) => finished(`t${at}`, end));
+      }),
+    );
+    await journal.close();
+    const { tasks, resultsEnd } = await readJournal(path);
+    expect([...tasks.values()].filter(({ outcome }) => outcome === "passed")).toHaveLength(500);
+    expect(resultsEnd).toBe(readFileSync(results).length);
+    expect(readFileSync(results, "utf8").trim().split("\n")).toHaveLength(500);
+  });
+
+  test("is not written through a link", async () => {
+    const target = join(scratch.path, "profile");
+    writeFileSync(target, "");
+    for (const link of [path, results]) {
+      symlinkSync(target, link);
+      await expectRefused(Journal.open(path, results), "permission_denied", link, "is a link");
+      mkdirSync(join(scratch.path, "used"), { recursive: true });
+      path = join(scratch.path, "used", "journal.jsonl");
+    }
+    expect(readFileSync(target, "utf8")).toBe("");
+  });
+
+  test("shows a reader what is acknowledged while a driver writes the next record", async () => {
+    await writeTwo();
+    appendFileSync(path, encodeRecord(started("a", 2)).slice(0, 20));
+    expect((await readJournal(path)).tasks.get("a")).toMatchObject({ outcome: "passed", attempts: 1 });
+  });
+});

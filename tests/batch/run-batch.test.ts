@@ -1,0 +1,356 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { SandboxError } from "../../contracts/errors.js";
+import { type BatchNote, readBatch, readBatchPage, readResults, runBatch } from "../../src/batch.js";
+import { registerBackend } from "../../src/sandbox/registry.js";
+import { listSandboxes } from "../../src/sandbox.js";
+import { type ServiceOptions, SimulatedService } from "../fakes/simulated-service.js";
+import { type BatchPlace, createBatchPlace, idsOf, manyTasks, runAll } from "./batch-place.js";
+
+let place: BatchPlace;
+let count = 0;
+beforeEach(() => {
+  place = createBatchPlace();
+});
+afterEach(() => place.remove());
+
+/** A service of its own for a test. */
+function serve(options: Omit<ServiceOptions, "name"> = {}): SimulatedService & { name: string } {
+  count += 1;
+  const name = `simulated-${process.pid}-${count}`;
+  const service = new SimulatedService({ ...options, name });
+  registerBackend(name, async () => service.backend);
+  return Object.assign(service, { name });
+}
+
+async function expectNothingLeft(service: SimulatedService): Promise<void> {
+  expect(service.machines).toEqual([]);
+  expect(await listSandboxes()).toEqual([]);
+}
+
+describe("a batch", () => {
+  test("runs each task once, and a second call runs none of them again", async () => {
+    const service = serve();
+    const tasks = [...manyTasks(40), { id: "bad", run: "exit 3" }];
+    const options = { tasks, out: place.out, backend: service.name };
+    const { results, run } = await runAll(options);
+    expect(idsOf(results)).toEqual(idsOf(tasks.map(({ id }) => ({ taskId: id }))));
+    expect(results.find(({ taskId }) => taskId === "bad")).toMatchObject({ outcome: "failed", exitCode: 3 });
+    expect(results.find(({ taskId }) => taskId === "t7")).toMatchObject({
+      outcome: "passed",
+      stdout: "t7\n",
+      attempt: 1,
+    });
+    expect(run.progress).toMatchObject({ total: 41, done: 41, passed: 40, failed: 1, running: 0, waiting: 0 });
+    expect(place.lines("results.jsonl")).toEqual(results);
+    await expectNothingLeft(service);
+    const again = await runAll(options);
+    expect(again.results).toEqual([]);
+    expect(again.run.progress).toMatchObject({ done: 41, passed: 40, failed: 1 });
+    expect(service.commands).toHaveLength(41);
+    await expectNothingLeft(service);
+  });
+
+  test("stops when its reader leaves, and goes on from there", async () => {
+    const service = serve({ latency: { exec: 5 } });
+    const options = { tasks: manyTasks(60), out: place.out, backend: service.name, concurrency: 4 };
+    const first: string[] = [];
+    for await (const { taskId } of runBatch(options)) {
+      first.push(taskId);
+      if (first.length === 10) break;
+    }
+    await expectNothingLeft(service);
+    await runAll(options);
+    const all = place.lines("results.jsonl").map(({ taskId }) => String(taskId));
+    expect(new Set(all).size).toBe(60);
+    expect(all).toHaveLength(60);
+    expect(all.slice(0, 10)).toEqual(first);
+    const { attempts } = { attempts: place.lines("journal.jsonl").filter(({ t }) => t === "started").length };
+    expect(attempts).toBe(service.commands.length);
+    await expectNothingLeft(service);
+  });
+
+  test("starts no more tasks while nobody takes the results", async () => {
+    const service = serve();
+    const results = runBatch({ tasks: manyTasks(320), out: place.out, backend: service.name, concurrency: 20 });
+    let taken = 0;
+    for await (const _ of results) {
+      taken += 1;
+      if (taken !== 1) continue;
+      await expect.poll(() => place.lines("results.jsonl").length).toBeGreaterThan(255);
+      await expect.poll(() => service.machines.length).toBe(0);
+      expect(service.commands.length).toBeLessThan(300);
+    }
+    expect(taken).toBe(320);
+  });
+
+  test("runs the second driver's tasks only when the first has ended", async () => {
+    const service = serve({ latency: { exec: 30 } });
+    const options = { tasks: manyTasks(4), out: place.out, backend: service.name, concurrency: 1 };
+    for await (const { taskId } of runBatch(options)) {
+      if (taskId !== "t1") continue;
+      await expect(runAll(options)).rejects.toMatchObject({
+        code: "conflict",
+        message: expect.stringContaining(`${process.pid}`),
+      });
+      expect(await readBatch(place.out)).toMatchObject({ pid: process.pid, done: 1, total: 4 });
+    }
+    expect(await readBatch(place.out)).toMatchObject({ done: 4, passed: 4 });
+    expect(await readBatch(place.out)).not.toHaveProperty("pid");
+    expect(service.commands).toHaveLength(4);
+  });
+
+  test("refuses the journal of another batch, and runs what has changed if it is asked to", async () => {
+    const service = serve();
+    const options = { tasks: manyTasks(3), out: place.out, backend: service.name };
+    await runAll(options);
+    const other = { ...options, tasks: [...manyTasks(2), { id: "t3", run: "true # and more" }] };
+    await expect(runAll(other)).rejects.toMatchObject({
+      code: "invalid_argument",
+      message: expect.stringContaining("another batch"),
+    });
+    await expect(runAll({ ...options, shard: { index: 1, count: 2 } })).rejects.toThrow(
+      "another batch: it is of no shard",
+    );
+    expect(service.commands).toHaveLength(3);
+    const { results } = await runAll({ ...other, ifChanged: "run" });
+    expect(results).toMatchObject([{ taskId: "t3", outcome: "passed", attempt: 2 }]);
+    const latest: string[] = [];
+    for await (const { taskId, attempt } of readResults(place.out)) latest.push(`${taskId} ${attempt}`);
+    expect(latest.sort()).toEqual(["t1 1", "t2 1", "t3 2"]);
+  });
+
+  test("runs every task in one of its shards", async () => {
+    const service = serve();
+    const outs = [1, 2, 3].map((index) => `${place.out}-${index}`);
+    for (const [at, out] of outs.entries()) {
+      await runAll({ tasks: manyTasks(10), out, backend: service.name, shard: { index: at + 1, count: 3 } });
+    }
+    const ids: { taskId: string }[] = [];
+    for await (const result of readResults(...outs)) ids.push(result);
+    expect(idsOf(ids)).toEqual(
+      manyTasks(10)
+        .map(({ id }) => id)
+        .sort(),
+    );
+    expect(service.commands).toHaveLength(10);
+    await expect(async () => {
+      for await (const _ of readResults(outs[0] ?? "", outs[0] ?? ""));
+    }).rejects.toMatchObject({ code: "conflict" });
+  });
+
+  test("starts nothing more once it has cost enough, and goes on with more money", async () => {
+    const service = serve({ latency: { exec: 36 } });
+    // A command of 36 ms costs 0.01 dollars.
+    const options = { tasks: manyTasks(12), out: place.out, backend: service.name, pricePerHour: 1000, concurrency: 2 };
+    const { run } = await runAll({ ...options, maxCost: 0.08 });
+    expect(run.stopped).toBe("max-cost");
+    const { done, costUsd = 0 } = run.progress;
+    expect(done).toBeGreaterThan(0);
+    expect(done).toBeLessThan(9);
+    expect(costUsd).toBeGreaterThan(0);
+    const rest = await runAll({ ...options, maxCost: 1000 });
+    expect(rest.run.stopped).toBeUndefined();
+    expect(rest.run.progress).toMatchObject({ done: 12 });
+    expect(() => runBatch({ tasks: manyTasks(1), out: place.out, maxCost: 1 })).toThrow("pricePerHour");
+  });
+
+  test("opens the first sandbox of each image alone, so that it is fetched once", async () => {
+    const begun: number[] = [];
+    const service: SimulatedService & { name: string } = serve({
+      image: "usual",
+      latency: { create: 100 },
+      // How many others were asked for by the time that this one is ready: they would fetch the image, too.
+      onCreate: () => void begun.push(service.requests["create"] ?? 0),
+    });
+    const tasks = manyTasks(12).map((task, at) => (at % 2 === 0 ? task : { ...task, image: "other" }));
+    await runAll({ tasks, out: place.out, backend: service.name, concurrency: 12 });
+    expect(begun[0]).toBe(2);
+    expect(service.requests["create"]).toBe(12);
+    expect(service.commands).toHaveLength(12);
+  });
+
+  test("opens one at a time on this machine while there is no memory for more", async () => {
+    const service = serve({ runsHere: true, latency: { exec: 2 } });
+    const limits = { memory: 2 ** 50 };
+    const options = { tasks: manyTasks(8), out: place.out, backend: service.name, sandbox: { limits } };
+    await runAll(options);
+    expect(service.most).toBe(1);
+    await runAll({ ...options, out: `${place.out}-2`, concurrency: 8 });
+    expect(service.most).toBe(1);
+    await runAll({ ...options, out: `${place.out}-3`, concurrency: 8, sandbox: {} });
+    expect(service.most).toBeGreaterThan(1);
+  });
+
+  test("has a row for each task in its page, and nothing of what they wrote is markup", async () => {
+    const service = serve();
+    await runAll({ tasks: [{ id: "<b>x</b>", run: "exit 4" }], out: place.out, backend: service.name });
+    const page = await readBatchPage(place.out);
+    expect(page).toContain("&lt;b&gt;x&lt;/b&gt;");
+    expect(page).not.toContain("<b>x</b>");
+    expect(page).toContain("exit code 4");
+  });
+
+  test.each([
+    [
+      "a duplicate id",
+      {
+        tasks: [
+          { id: "a", run: "x" },
+          { id: "a", run: "x" },
+        ],
+      },
+      "tasks[1].id",
+    ],
+    ["an unknown field", { tasks: [{ id: "a", rnu: "x" }] }, '"rnu"'],
+    ["nothing to run", { tasks: [{ id: "a" }] }, "nothing to run"],
+    ["no task", { tasks: [] }, "at least one task"],
+    ["an id with a line end", { tasks: [{ id: "a\nb", run: "x" }] }, "control characters"],
+    ["a name for all sandboxes", { tasks: manyTasks(1), sandbox: { name: "x" } }, "sandbox.name"],
+    ["a shard that is none", { tasks: manyTasks(1), shard: { index: 3, count: 2 } }, "3/2"],
+  ])("refuses %s", (_, options, words) => {
+    expect(() => runBatch({ out: place.out, ...options } as never)).toThrow(words);
+  });
+});
+
+describe("a backend that fails", () => {
+  test("by refusing what is over its quota makes the window smaller, and no task pays for it", async () => {
+    const service = serve({ quota: 6, latency: { create: 2, exec: 10 } });
+    const { results, run } = await runAll({
+      tasks: manyTasks(80),
+      out: place.out,
+      backend: service.name,
+      concurrency: 50,
+      retries: 0,
+    });
+    expect(idsOf(results)).toHaveLength(80);
+    expect(results.every(({ outcome, attempt }) => outcome === "passed" && attempt === 1)).toBe(true);
+    expect(service.most).toBeLessThanOrEqual(6);
+    expect(service.refused).toBeGreaterThan(0);
+    expect(run.progress.window).toBeLessThan(50);
+    expect(run.progress.causes).toEqual({ unavailable: service.refused });
+    await expectNothingLeft(service);
+  });
+
+  test("in the middle of a command is no result: the task is run again, within its retries", async () => {
+    const service = serve({
+      onCommand: (task, n) => (task === "t2" || (task === "t3" && n === 1) ? "dies" : undefined),
+    });
+    const notes: BatchNote[] = [];
+    const { results, run } = await runAll({
+      tasks: manyTasks(5),
+      out: place.out,
+      backend: service.name,
+      retries: 2,
+      backoff: 1,
+      onNote: (note) => notes.push(note),
+    });
+    expect(idsOf(results)).toEqual(["t1", "t3", "t4", "t5"]);
+    expect(results.find(({ taskId }) => taskId === "t3")).toMatchObject({ outcome: "passed", attempt: 2 });
+    expect(service.commands.filter((task) => task === "t2")).toHaveLength(3);
+    expect(run.progress).toMatchObject({ done: 5, passed: 4, infra: 1, retries: 3, causes: { backend_lost: 4 } });
+    expect(notes.filter(({ type }) => type === "infra")).toMatchObject([{ taskId: "t2", code: "backend_lost" }]);
+    expect(await readBatch(place.out)).toMatchObject({
+      infra: 1,
+      causes: { backend_lost: 4 },
+      problems: [{ taskId: "t2", outcome: "infra", code: "backend_lost" }],
+    });
+    await expectNothingLeft(service);
+  });
+
+  test("is asked again for what it failed, and only for that", async () => {
+    let isIll = true;
+    const service = serve({ onCommand: (task) => (isIll && task === "t2" ? "dies" : undefined) });
+    const options = { tasks: manyTasks(3), out: place.out, backend: service.name, retries: 0 };
+    await runAll(options);
+    isIll = false;
+    expect((await runAll(options)).results).toEqual([]);
+    const { results } = await runAll({ ...options, retry: ["infra"] });
+    expect(results).toMatchObject([{ taskId: "t2", outcome: "passed", attempt: 2 }]);
+    expect(idsOf(place.lines("results.jsonl") as never)).toEqual(["t1", "t2", "t3"]);
+  });
+
+  test("by never ending a command is cut off at the deadline, which is a result", async () => {
+    const service = serve({ onCommand: (task) => (task === "t1" ? "hangs" : undefined) });
+    const { results } = await runAll({ tasks: manyTasks(3), out: place.out, backend: service.name, timeout: 100 });
+    expect(results.find(({ taskId }) => taskId === "t1")).toMatchObject({ outcome: "failed", timedOut: true });
+    expect(results).toHaveLength(3);
+    await expectNothingLeft(service);
+  });
+
+  test("by answering twice is believed once", async () => {
+    const service = serve({ onCommand: () => "twice" });
+    const { results } = await runAll({ tasks: manyTasks(8), out: place.out, backend: service.name });
+    expect(results).toHaveLength(8);
+    expect(results.every(({ exitCode }) => exitCode === 0)).toBe(true);
+    expect(place.lines("results.jsonl")).toHaveLength(8);
+    await expectNothingLeft(service);
+  });
+
+  test("by never answering an opening is left at its deadline, and asked again", async () => {
+    const service = serve({ onCreate: (n) => (n === 1 ? new Promise<never>(() => undefined) : undefined) });
+    const { results } = await runAll({
+      tasks: manyTasks(3),
+      out: place.out,
+      backend: service.name,
+      sandbox: { operationTimeout: 300 },
+    });
+    expect(results).toHaveLength(3);
+    expect(results.every(({ outcome }) => outcome === "passed")).toBe(true);
+  });
+
+  test("by never removing anything does not stop the others", async () => {
+    const service = serve({ removalHangs: true });
+    const notes: BatchNote[] = [];
+    const { results } = await runAll({
+      tasks: manyTasks(6),
+      out: place.out,
+      backend: service.name,
+      concurrency: 2,
+      sandbox: { operationTimeout: 200 },
+      onNote: (note) => notes.push(note),
+    });
+    expect(results).toHaveLength(6);
+    expect(notes.some(({ type }) => type === "leak")).toBe(true);
+  });
+
+  test("for all of them stops the batch at once, and a later call goes on", async () => {
+    let isKnown = false;
+    const service = serve({
+      onCreate: (n) => {
+        if (n > 3 && !isKnown) throw new SandboxError("unauthenticated", "the key has expired", { hint: "log in" });
+      },
+    });
+    const options = { tasks: manyTasks(200), out: place.out, backend: service.name, concurrency: 3 };
+    await expect(runAll(options)).rejects.toMatchObject({ code: "unauthenticated" });
+    expect(service.requests["create"]).toBeLessThan(20);
+    isKnown = true;
+    await runAll(options);
+    expect(place.lines("results.jsonl")).toHaveLength(200);
+    await expectNothingLeft(service);
+  });
+
+  test("for one task is that task's result", async () => {
+    const service = serve({
+      onCreate: (n) => {
+        if (n === 1) throw new SandboxError("not_found", "there is no such image");
+      },
+    });
+    const options = { tasks: manyTasks(3), out: place.out, backend: service.name, concurrency: 1 };
+    const { results } = await runAll(options);
+    expect(results).toMatchObject([
+      { taskId: "t1", outcome: "refused", error: { code: "not_found", message: "there is no such image" } },
+      { taskId: "t2", outcome: "passed" },
+      { taskId: "t3", outcome: "passed" },
+    ]);
+  });
+
+  test("by refusing everything stops the batch when its patience is over", async () => {
+    const service = serve({ quota: 0 });
+    const began = performance.now();
+    const options = { tasks: manyTasks(50), out: place.out, backend: service.name, patience: 1000 };
+    await expect(runAll(options)).rejects.toMatchObject({ code: "unavailable" });
+    expect(performance.now() - began).toBeLessThan(10_000);
+    expect(service.requestCount).toBeLessThan(200);
+    expect(await readBatch(place.out)).toMatchObject({ done: 0, total: 50 });
+  });
+});
