@@ -9,6 +9,7 @@ export {
   removeClient,
 } from "./mcp/install.js";
 export { type McpServerOptions, type SandboxOffers, TOOL_GROUPS, type ToolGroup } from "./mcp/options.js";
+export type { RunOffer } from "./mcp/runs.js";
 export {
   createMcpServer,
   type McpConnection,

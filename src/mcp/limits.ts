@@ -12,5 +12,7 @@ export const MAX_IMAGE = 1_000_000;
 export const MAX_MESSAGE: number = 10 * 1024 * 1024;
 /** Calls of one client at the same time. */
 export const MAX_CALLS = 32;
+/** Runs of one client at the same time. */
+export const MAX_RUNS = 4;
 /** Open sandboxes of one client. */
 export const MAX_SANDBOXES = 8;

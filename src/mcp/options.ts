@@ -1,11 +1,13 @@
 import { SandboxError } from "../../contracts/errors.js";
 import type { Sandbox } from "../sandbox/types.js";
 import type { OpenOptions } from "../sandbox.js";
+import { defined } from "../util/defined.js";
 import * as is from "../util/schema.js";
 import { MAX_ANSWER, MAX_CALLS, MAX_SANDBOXES } from "./limits.js";
+import type { RunOffer } from "./runs.js";
 
 /** Tools that are there only if they are asked for. */
-export const TOOL_GROUPS = ["browse", "git", "snapshot", "ports"] as const;
+export const TOOL_GROUPS = ["browse", "git", "snapshot", "ports", "runs"] as const;
 
 /** The name of a group of tools. */
 export type ToolGroup = (typeof TOOL_GROUPS)[number];
@@ -44,6 +46,8 @@ export interface McpServerOptions {
   maxSandboxes?: number;
   /** Lets the tool `push` push; needs the group `git`. The client asks its user each time, if it can. Default: no pushes. */
   push?: { readonly token: string; readonly server?: string };
+  /** What the tools of the group `runs` work on and may start; needed by that group, and by no other. */
+  runs?: RunOffer;
   /** Called with what goes wrong beside the answers. */
   onError?(error: Error): void;
 }
@@ -52,6 +56,12 @@ const offers: is.Schema<SandboxOffers> = is.object({
   backends: is.list(is.text),
   images: is.list(is.text),
   repos: is.list(is.text),
+});
+
+const runOffer = is.object<Pick<RunOffer, "blueprints" | "maxRuns" | "repo">>({
+  blueprints: is.list(is.text, { minItems: 1 }),
+  maxRuns: is.whole(1, 1_000),
+  repo: is.required(is.text),
 });
 
 const schema: is.Schema<McpServerOptions> = is.object({
@@ -68,8 +78,17 @@ const schema: is.Schema<McpServerOptions> = is.object({
   maxCalls: is.whole(1, 10_000),
   maxSandboxes: is.whole(1, 1_000),
   push: is.object({ token: is.required(is.token), server: is.text }),
+  // What else is in it is checked by each run.
+  runs: is.custom(checkRuns),
   onError: is.callback(),
 });
+
+/** Of the offer only what no run checks. */
+function checkRuns(value: unknown, name: string): void {
+  if (typeof value !== "object" || value === null) throw is.invalidArgument(name, "an object", value);
+  const { blueprints, maxRuns, repo } = value as Partial<RunOffer>;
+  is.check(defined({ blueprints, maxRuns, repo }), runOffer, name);
+}
 
 /** Options with the usual values filled in. */
 export type CheckedOptions = McpServerOptions &
@@ -96,6 +115,11 @@ export function checkOptions(options: McpServerOptions): CheckedOptions {
   }
   if (options.push !== undefined && options.tools?.includes("git") !== true) {
     throw new SandboxError("invalid_argument", 'Option push needs the tools "git"', { hint: 'add "git" to tools' });
+  }
+  if ((options.runs !== undefined) !== (options.tools?.includes("runs") === true)) {
+    throw new SandboxError("invalid_argument", 'Option runs and the tools "runs" need each other', {
+      hint: 'for example tools: ["runs"], runs: { repo: "." }',
+    });
   }
   const usual = { maxOutput: MAX_ANSWER, maxCalls: MAX_CALLS, maxSandboxes: MAX_SANDBOXES, sandbox: {} };
   return { ...usual, ...options };

@@ -20,6 +20,7 @@ import {
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { ownVersion } from "../util/own-version.js";
 import type { CallContext, ListedTool, ToolCalls } from "./calls.js";
+import { CancellableCalls } from "./cancellable-calls.js";
 import type { McpTransport } from "./transport.js";
 
 /** What a protocol server needs to know. */
@@ -59,7 +60,7 @@ export function serveTransport(
 /** Makes the handler of HTTP requests. `authInfo.clientId` is the owner. */
 export function createHttpHandler(setting: ProtocolSetting): McpHttpHandler {
   warmUp();
-  const factory = factoryOf(setting, ({ authInfo }) => authInfo?.clientId ?? "");
+  const factory = factoryOf(setting, ({ authInfo }) => authInfo?.clientId ?? "", new CancellableCalls());
   return createMcpHandler(factory, { onerror: (error) => setting.onError(error) });
 }
 
@@ -75,11 +76,17 @@ function warmUp(): void {
 function factoryOf(
   setting: ProtocolSetting,
   ownerOf: (context: Parameters<McpServerFactory>[0]) => string,
+  cancellable?: CancellableCalls,
 ): McpServerFactory {
-  return (context) => createServer(setting, ownerOf(context));
+  return (context) => createServer(setting, ownerOf(context), cancellable);
 }
 
-function createServer({ calls, instructions }: ProtocolSetting, owner: string): Server {
+/** With `cancellable`, a server answers one request only, and what cancels a call comes to another. */
+function createServer(
+  { calls, instructions }: ProtocolSetting,
+  owner: string,
+  cancellable: CancellableCalls | undefined,
+): Server {
   const server = new Server(
     { name: "glovebox", title: "Glovebox", version: ownVersion() },
     { capabilities: { tools: {} }, instructions },
@@ -92,12 +99,22 @@ function createServer({ calls, instructions }: ProtocolSetting, owner: string): 
         const message = `Unknown tool: ${name.slice(0, 100)}. There are ${names.join(", ")}.`;
         throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
       }
-      const result = await calls.call(name, given, contextOf(server, owner, context));
+      const own = contextOf(server, owner, context);
+      const result = await (cancellable === undefined
+        ? calls.call(name, given, own)
+        : cancellable.run(owner, context.mcpReq.id, async (signal) => {
+            return await calls.call(name, given, { ...own, signal: AbortSignal.any([own.signal, signal]) });
+          }));
       return "question" in result ? ask(result.question) : (result as CallToolResult);
     },
   };
   server.setRequestHandler("tools/list", () => own.list() as ListToolsResult);
   server.setRequestHandler("tools/call", (request, context) => own.call(request, context));
+  if (cancellable !== undefined) {
+    server.setNotificationHandler("notifications/cancelled", ({ params: { requestId } }) => {
+      if (requestId !== undefined) cancellable.cancel(owner, requestId);
+    });
+  }
   protocolInternals.extend?.(server, own);
   return server;
 }

@@ -1,12 +1,15 @@
 import { randomUUID } from "node:crypto";
+import { SandboxError } from "../../contracts/errors.js";
 import type { OpenOptions } from "../sandbox.js";
 import { openSandbox } from "../sandbox.js";
 import type { AnswerStyle } from "./answer.js";
 import { ToolCalls } from "./calls.js";
 import { instructionsFor } from "./instructions.js";
+import { MAX_RUNS } from "./limits.js";
 import { withServerDefaults } from "./open-options.js";
-import { checkOptions, type McpServerOptions } from "./options.js";
+import { type CheckedOptions, checkOptions, type McpServerOptions } from "./options.js";
 import type { ProtocolSetting } from "./protocol.js";
+import { OwnedRuns } from "./runs.js";
 import { OwnedSandboxes } from "./sandboxes.js";
 import { createTools } from "./tools.js";
 import type { McpTransport } from "./transport.js";
@@ -53,7 +56,8 @@ export async function createMcpServer(options: McpServerOptions = {}): Promise<M
     const asked: OpenOptions = { ...wanted, ...more };
     return await open({ ...(await withServerDefaults(asked)), signal });
   }, maxSandboxes);
-  const tools = createTools({ options: checked, style, sandboxes });
+  const runs = await createRuns(checked);
+  const tools = createTools({ options: checked, style, sandboxes, runs });
   const calls = new ToolCalls(tools, sandboxes, { multi, structured, maxCalls, style });
   const setting: ProtocolSetting = { calls, instructions: instructionsFor(checked), onError };
   // The package that speaks the protocol is large; only a server needs it.
@@ -63,7 +67,7 @@ export async function createMcpServer(options: McpServerOptions = {}): Promise<M
   const close = async (): Promise<void> => {
     await Promise.all([...connections].map((each) => each.close()));
     await handler?.close();
-    await sandboxes.close();
+    await Promise.all([sandboxes.close(), runs?.close()]);
   };
   return {
     connect(transport) {
@@ -75,7 +79,7 @@ export async function createMcpServer(options: McpServerOptions = {}): Promise<M
       const ending: McpTransport = watched(transport, () => isOver());
       const served = serveTransport(ending, owner, setting);
       const closed = over.then(async () => {
-        await sandboxes.closeOf(owner);
+        await Promise.all([sandboxes.closeOf(owner), runs?.closeOf(owner)]);
         connections.delete(connection);
       });
       const connection: McpConnection = {
@@ -96,6 +100,21 @@ export async function createMcpServer(options: McpServerOptions = {}): Promise<M
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** The runs of the server, if it has any. The harness is large; only these tools need it. */
+async function createRuns({ runs: offer }: CheckedOptions): Promise<OwnedRuns | undefined> {
+  if (offer === undefined) return undefined;
+  const { listBlueprints } = await import("../harness.js");
+  const known = [...new Set(listBlueprints({ repoDir: offer.repo }).map(({ name }) => name))];
+  const { blueprints = known, maxRuns = MAX_RUNS } = offer;
+  const unknown = blueprints.find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    throw new SandboxError("not_found", `There is no blueprint "${unknown}"`, {
+      hint: `there are ${known.join(", ")}`,
+    });
+  }
+  return new OwnedRuns({ ...offer, blueprints, maxRuns });
 }
 
 /** The same transport, with a call when it is closed: the protocol takes `onclose` for itself. */

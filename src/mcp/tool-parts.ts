@@ -1,5 +1,6 @@
 import type { AnswerStyle } from "./answer.js";
 import type { CheckedOptions } from "./options.js";
+import type { OwnedRuns } from "./runs.js";
 import type { OwnedSandboxes } from "./sandboxes.js";
 
 /** What tools are made of. */
@@ -7,4 +8,6 @@ export interface ToolParts {
   readonly options: CheckedOptions;
   readonly style: AnswerStyle;
   readonly sandboxes: OwnedSandboxes;
+  /** Undefined without the group `runs`. */
+  readonly runs: OwnedRuns | undefined;
 }

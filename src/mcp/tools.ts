@@ -10,12 +10,13 @@ import { fileWriteTool } from "./tools/file-write.js";
 import { gitTools } from "./tools/git.js";
 import { portTools } from "./tools/ports.js";
 import { processTools } from "./tools/processes.js";
+import { runTools } from "./tools/runs.js";
 import { sandboxTools } from "./tools/sandboxes.js";
 import { snapshotTools } from "./tools/snapshots.js";
 
 /** Makes the tools that the options ask for, in the order in which clients see them. */
 export function createTools(parts: ToolParts): Tool[] {
-  const { options, style } = parts;
+  const { options, style, runs } = parts;
   const { tools: wanted = [], multi = false } = options;
   const commands = { style, shown: new ShownSoFar(), network: options.sandbox.network };
   const group = (name: ToolGroup, make: () => Tool[]): Tool[] => (wanted.includes(name) ? make() : []);
@@ -30,5 +31,6 @@ export function createTools(parts: ToolParts): Tool[] {
     ...group("git", () => gitTools(parts)),
     ...group("snapshot", () => snapshotTools(parts)),
     ...group("ports", portTools),
+    ...(runs === undefined ? [] : runTools(runs, style)),
   ];
 }

@@ -62,7 +62,7 @@ describe("a server", () => {
 
   it("hides secrets in output, pages, files and errors", async () => {
     const secret = "a-secret-of-some-length";
-    await withClient({ sandbox: { env: { API_TOKEN: secret } } }, async (client) => {
+    await withClient({ tools: ["browse"], sandbox: { env: { API_TOKEN: secret } } }, async (client) => {
       const result = await client.call("exec", { command: 'echo "<$API_TOKEN>"; echo "$API_TOKEN" > /tmp/kept' });
       expect(JSON.stringify(result)).not.toContain(secret);
       expect(textOf(result)).toBe("exit code 0\n<[REDACTED:API_TOKEN]>");
@@ -76,6 +76,10 @@ describe("a server", () => {
         expect(textOf(again)).toContain("[REDACTED:API_TOKEN]");
       }
       expect(await client.failure("file_read", { path: `/tmp/${secret}` })).not.toContain(secret);
+      // Fields for programs that no text is made of.
+      await client.text("exec", { command: 'touch "$API_TOKEN"' });
+      expect(JSON.stringify(await client.call("file_list"))).toContain("[REDACTED:API_TOKEN]");
+      expect(JSON.stringify(await client.call("file_list"))).not.toContain(secret);
       // The end of a page is never within a secret.
       const split = await client.call("exec", {
         command: 'printf "%s" "$API_TOKEN" | head -c 10; sleep 600',

@@ -1,7 +1,10 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Bench, createBench, program } from "../support/cli.js";
-import { connectBy, ERAS, type TestClient } from "../support/mcp/client.js";
+import { connectBy, ERAS, fieldsOf, type TestClient } from "../support/mcp/client.js";
+import { createRepository } from "../support/scratch.js";
 
 let bench: Bench;
 beforeAll(() => {
@@ -112,12 +115,43 @@ describe("glovebox mcp on stdin and stdout", () => {
     [["--tools", "nope"], "--tools takes"],
     [["--offer", "x"], "--offer takes"],
     [["--memory", "much"], "--memory takes a size"],
+    [["--tools", "runs"], "--tools runs needs --repo"],
+    [["--offer", "blueprint=hello"], "--offer blueprint= needs --tools runs"],
+    [["--max-cost", "5"], "--max-cost needs --tools runs"],
+    [["--repo", ".", "--tools", "runs", "--max-time", "soon"], "--max-time"],
     [["serve"], 'mcp does not take "serve"'],
     [["--json"], "--json needs --http or install"],
   ])("refuses %j before it serves", async (args, message) => {
     const { code, stderr } = await bench.run(["mcp", ...args]);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
+  });
+
+  it("runs a blueprint on the repository, with the limits of the flags", async () => {
+    const repo = createRepository(join(bench.path, "project"));
+    const flags = [
+      "--repo",
+      repo,
+      "--tools",
+      "runs",
+      "--offer",
+      "blueprint=hello",
+      "--max-time",
+      "50s",
+      "--pids",
+      "64",
+    ];
+    await using client = await connect(flags);
+    expect(await client.failure("run_start", { blueprint: "bug-fix", intent: "x" })).toMatch(/^permission_denied: /);
+    const started = await client.call("run_start", { blueprint: "hello", intent: "greet" });
+    const id = String(fieldsOf(started)["run_id"]);
+    const status = async (): Promise<string> => await client.text("run_status", { run_id: id, wait_ms: 20_000 });
+    await expect.poll(status).toContain("# success: `hello`");
+    const { limits, sandbox } = JSON.parse(readFileSync(join(repo, ".glovebox", "runs", id, "run.json"), "utf8")) as {
+      limits: object;
+      sandbox: object;
+    };
+    expect([limits, sandbox]).toMatchObject([{ wall: 50_000 }, { limits: { pids: 64 } }]);
   });
 
   it("needs a token for --allow-push, and for --http", async () => {

@@ -9,15 +9,17 @@ const SERVER_FLAGS: readonly Flag[] = [
   {
     name: "tools",
     value: "groups",
-    help: "add groups of tools: browse, git, snapshot, ports; with commas between them",
+    help: "add groups of tools: browse, git, snapshot, ports, runs; with commas between them",
   },
   { name: "multi", help: "let the model make several sandboxes, and name them" },
   {
     name: "offer",
     value: "kind=value",
     repeat: true,
-    help: "with --multi: let the model choose this backend, image or repo, for example image=node:22; repeatable",
+    help: "let the model choose this: backend=, image= or repo= with --multi, blueprint= with --tools runs; repeatable",
   },
+  { name: "max-time", value: "time", help: "with --tools runs: time limit of one run, for example 45m" },
+  { name: "max-cost", value: "usd", help: "with --tools runs: cost limit of one run in US dollars" },
   { name: "allow-push", help: "let the model push, with your token; the client asks you each time, if it can" },
   { name: "structured", help: "also answer as JSON fields; some clients then show the model only those" },
   { name: "ansi", help: "leave colours and other escape sequences in the output of commands" },
@@ -81,6 +83,7 @@ export const MCP_COMMAND: CliCommand = {
     ["glovebox mcp install --client codex --network allow=packages.example.org", "with some network"],
     ["glovebox mcp install --client codex --remove", "take it back"],
     ["glovebox mcp --repo . --tools browse,git", "what a client runs"],
+    ["glovebox mcp --repo . --tools runs --offer blueprint=bug-fix", "let the model start runs of a blueprint"],
     ["GLOVEBOX_MCP_TOKEN=… glovebox mcp --http 8931", "for clients on this machine"],
   ],
 };

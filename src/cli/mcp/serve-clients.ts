@@ -8,6 +8,7 @@ import { printPublished } from "../published-ports.js";
 import { toOpenOptions } from "../sandbox-options.js";
 import { findToken, TOKENS } from "../token.js";
 import { readTokens } from "./read-tokens.js";
+import { runOfferOf } from "./run-offer.js";
 
 const OF_HTTP = ["host", "token-file", "allow-host", "allow-origin", "rate"] as const;
 /** A client over HTTP may never say that it is gone. */
@@ -58,6 +59,15 @@ async function serverOptions(invocation: Invocation, groups: readonly ToolGroup[
     .split(",")
     .filter(Boolean)
     .map((word) => parseWord("--tools", word, groups));
+  const { blueprints, ...offers } = offersOf(flags);
+  const stray =
+    ["max-time", "max-cost"].find((name) => flags.has(name)) ?? (blueprints.length > 0 ? "offer" : undefined);
+  if (stray !== undefined && !tools.includes("runs")) {
+    throw new UsageError(
+      `--${stray}${stray === "offer" ? " blueprint=" : ""} needs --tools runs`,
+      "add runs to --tools",
+    );
+  }
   return {
     sandbox: { ...(flags.has("http") && !flags.has("idle") && { idleTimeout: IDLE_OVER_HTTP }), ...sandbox },
     async open(options) {
@@ -70,7 +80,8 @@ async function serverOptions(invocation: Invocation, groups: readonly ToolGroup[
     },
     tools: isPushing && !tools.includes("git") ? [...tools, "git"] : tools,
     multi: flags.has("multi"),
-    ...offersOf(flags),
+    ...offers,
+    ...(tools.includes("runs") && { runs: await runOfferOf(flags, sandbox, blueprints) }),
     structured: flags.has("structured"),
     ansi: flags.has("ansi"),
     ...(flags.has("max-output") && { maxOutput: parseSize("--max-output", flags.text("max-output") ?? "") }),
@@ -84,27 +95,25 @@ async function serverOptions(invocation: Invocation, groups: readonly ToolGroup[
   };
 }
 
-function offersOf(flags: Flags): { offers?: SandboxOffers } {
-  if (!flags.has("offer")) return {};
-  const offers = { backend: [] as string[], image: [] as string[], repo: [] as string[] };
+function offersOf(flags: Flags): { offers?: SandboxOffers; blueprints: readonly string[] } {
+  const offers = { backend: [] as string[], image: [] as string[], repo: [] as string[], blueprint: [] as string[] };
   for (const text of flags.texts("offer")) {
     const [, kind = "", value = ""] = /^(\w+)=(.+)$/s.exec(text) ?? [];
     if (!Object.hasOwn(offers, kind)) {
       throw new UsageError(
-        `--offer takes backend=, image= or repo= and a value, not "${text}"`,
+        `--offer takes backend=, image=, repo= or blueprint= and a value, not "${text}"`,
         "for example --offer image=node:22",
       );
     }
     offers[kind as keyof typeof offers].push(value);
   }
-  const { backend: backends, image: images, repo: repos } = offers;
-  return {
-    offers: {
-      ...(backends.length > 0 && { backends }),
-      ...(images.length > 0 && { images }),
-      ...(repos.length > 0 && { repos }),
-    },
+  const { backend: backends, image: images, repo: repos, blueprint: blueprints } = offers;
+  const choices = {
+    ...(backends.length > 0 && { backends }),
+    ...(images.length > 0 && { images }),
+    ...(repos.length > 0 && { repos }),
   };
+  return { blueprints, ...(Object.keys(choices).length > 0 && { offers: choices }) };
 }
 
 function pushToken(): NonNullable<McpServerOptions["push"]> {

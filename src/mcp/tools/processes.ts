@@ -73,7 +73,7 @@ function readTool({ style, shown }: CommandParts): Tool {
     async run({ process_id: id, wait_ms: wait = 0, from_byte: from, stream }, call) {
       const sandbox = await call.sandbox();
       const handle = await find(sandbox, id);
-      const longest = Math.max(0, Math.min(wait, call.deadline - performance.now()));
+      const longest = Math.max(0, Math.min(wait, Math.floor(call.deadline - performance.now())));
       if (from !== undefined) {
         if (longest > 0)
           await handle.read({

@@ -1,11 +1,11 @@
 import { type CallToolResult, inputRequired, type Server } from "@modelcontextprotocol/server";
 import type { ToolRequests } from "../../../src/mcp/protocol.js";
+import { ASKING } from "./asking-fixtures.js";
+import { addPages, DOT } from "./page-fixtures.js";
 
 type Call = (...args: Parameters<ToolRequests["call"]>) => ReturnType<ToolRequests["call"]>;
 
 const text = (words: string): CallToolResult => ({ content: [{ type: "text", text: words }] });
-const DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-
 const WAVE = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
 const RESOURCE = {
   uri: "test://embedded-resource",
@@ -13,7 +13,7 @@ const RESOURCE = {
   text: "This is an embedded resource content.",
 };
 
-/** The tools that the official tests call by their names; prompts, resources and completions are not offered by this server. */
+/** The tools that the official tests call by their names. */
 const FIXTURES: Readonly<Record<string, Call>> = {
   test_simple_text: async () => text("This is a simple text response for testing."),
   test_image_content: async () => ({ content: [{ type: "image", data: DOT, mimeType: "image/png" }] }),
@@ -27,6 +27,9 @@ const FIXTURES: Readonly<Record<string, Call>> = {
     ],
   }),
   test_error_handling: async () => ({ ...text("This tool intentionally returns an error for testing"), isError: true }),
+  ...Object.fromEntries(
+    Object.entries(ASKING).map(([name, ask]): [string, Call] => [name, async (_, { mcpReq }) => ask(mcpReq)]),
+  ),
   test_streaming_elicitation: async () => text("no request of its own"),
   async test_logging_tool(_, { mcpReq }) {
     await mcpReq.log("info", "only for those who asked");
@@ -47,13 +50,14 @@ const FIXTURES: Readonly<Record<string, Call>> = {
   },
 };
 
-/** Adds the tools of the official tests to a server; everything else of it is as users have it. */
+/** Adds what the official tests call by name to a server; its transport, its checks and everything else are as users have them. */
 export function addFixtures(server: Server, own: ToolRequests): void {
   const listed = Object.keys(FIXTURES).map((name) => ({
     name,
     description: "Called by the official tests.",
     inputSchema: { type: "object" as const },
   }));
+  addPages(server);
   server.setRequestHandler("tools/list", () => ({ tools: [...own.list().tools, ...listed] as never }));
   server.setRequestHandler("tools/call", (request, context) =>
     (FIXTURES[request.params.name] ?? own.call)(request, context),
