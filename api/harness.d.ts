@@ -104,6 +104,7 @@ interface AgentOutcome extends StepOutcome {
 
 interface AgentProvider {
   readonly name: string;
+  readonly by?: string;
   isChosen(setting: AgentSetting): boolean;
   access(setting: AgentSetting): AgentAccess;
 }

@@ -10,7 +10,7 @@ import { opencode } from "./agents/opencode.js";
 import { pi } from "./agents/pi.js";
 import type { AgentChoice, AgentDriver, AgentTask } from "./types.js";
 
-export { accessOf } from "./agents/access.js";
+export { accessOf, assertService } from "./agents/access.js";
 export { httpsHost } from "./agents/https-host.js";
 export { noTokens } from "./agents/token-usage.js";
 export { findVersion, versionFault } from "./agents/version.js";

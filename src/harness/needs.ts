@@ -3,7 +3,7 @@ import type { NetworkPolicy } from "../../contracts/types.js";
 import { entryText, mergeEntries } from "../sandbox/host.js";
 import type { SandboxOptions } from "../sandbox/types.js";
 import { defined } from "../util/defined.js";
-import { accessOf, driverOf, mcpAgentNames } from "./agents.js";
+import { accessOf, assertService, builtInAgents, driverOf, mcpAgentNames } from "./agents.js";
 import { agentOf } from "./nodes.js";
 import type {
   AgentAccess,
@@ -98,6 +98,8 @@ function agentsOf(blueprint: Blueprint, choice: NeedsChoice): AgentNeed[] {
     if (task === undefined) return [];
     const driver = driverOf(task, choice);
     const setting = { env: environmentOf(blueprint, node, choice), ...modelOf(task, choice) };
+    const builtIn = builtInAgents();
+    if (builtIn.includes(driver)) assertService(node.id, driver, setting, builtIn);
     const access = accessOf(driver, setting);
     const logins = Object.keys(access.logins ?? {}).filter((path) => Object.hasOwn(blueprint.sandbox.home ?? {}, path));
     return [{ nodeId: node.id, task, driver, access, setting, logins }];
@@ -192,16 +194,10 @@ export function resolveSecrets(
 
 function missing(nodeId: string, names: readonly string[], access?: AgentAccess, beside = ""): SandboxError {
   const files = Object.keys(access?.logins ?? {}).map((path) => `~/${path}`);
-  const [first] = names;
-  if (first === undefined) {
-    return new SandboxError("unauthenticated", `Node ${nodeId} needs a login: ${files.join(" or ")}`, {
-      hint: `copy it in by name: sandbox: { home: { "${files[0]?.slice(2) ?? ""}": { file: "${files[0] ?? ""}" } } }`,
-    });
-  }
   const login = files.length === 0 ? "" : `; or copy a login in by sandbox.home: ${files.join(", ")}`;
   const what = `Node ${nodeId} needs ${names.join(" or ")}${beside}, which is not set`;
   return new SandboxError("unauthenticated", what, {
-    hint: `export ${first}=… before the run; only nodes that name it get it${login}`,
+    hint: `export ${names[0]}=… before the run; only nodes that name it get it${login}`,
   });
 }
 

@@ -203,14 +203,23 @@ async function meetsStatus(stage: Stage, status: number): Promise<void> {
 }
 
 async function isRunAgain(stage: Stage): Promise<void> {
+  const { subject } = stage;
   let isDown = true;
-  stage.play(() => (isDown ? { status: 500, headers: SOON } : say("late")));
+  const failing: Readonly<Record<string, () => Turn>> = {
+    status: () => ({ status: 500, headers: SOON }),
+    cut: () => ({ text: LONG, stop: "cut" }),
+    // Its parent is the agent.
+    kill: () => subject.shell("kill -9 $PPID"),
+  };
+  const fail = failing[subject.fallsBy ?? "status"] ?? (() => say(""));
+  stage.play(() => (isDown ? fail() : say("late")));
   const event = ({ type }: RunEvent): void => {
     if (type === "retry.scheduled") isDown = false;
   };
   const retry = { max: 1, backoff: 10 };
   const report = await stage.run([stage.node("work", { retry })], { reporter: { event } });
-  const attempts = [{ status: "failure", error: { code: "network", retryable: true } }, { status: "success" }];
+  const code = subject.fallsBy === "kill" ? "crash" : "network";
+  const attempts = [{ status: "failure", error: { code, retryable: true } }, { status: "success" }];
   expect(report.nodes[0]).toMatchObject({ status: "success", output: "late", attempt: 2, attempts });
 }
 

@@ -4,7 +4,7 @@ import type { HarnessOptions } from "../../src/harness.js";
 import { filesWith } from "../support/harness/files-with.js";
 import { NODE_24 } from "../support/run/runtimes.js";
 import { type AgentBench, PROGRAMS } from "./agent-bench.js";
-import { say } from "./stage.js";
+import { Stage, say } from "./stage.js";
 import { SUBJECTS } from "./subjects.js";
 
 /** What `search-inside.mjs` prints. */
@@ -31,6 +31,12 @@ export const KEYLESS: readonly Keyless[] = [
   { program: "claude", variable: "ANTHROPIC_API_KEY", prefix: "sk-ant-", header: "x-api-key", scheme: "" },
   { program: "codex", variable: "OPENAI_API_KEY", prefix: "sk-", header: "authorization", scheme: "Bearer " },
   { program: "pi", variable: "ANTHROPIC_API_KEY", prefix: "sk-ant-", header: "x-api-key", scheme: "" },
+  { program: "opencode", variable: "OPENAI_API_KEY", prefix: "sk-", header: "authorization", scheme: "Bearer " },
+  { program: "gemini", variable: "GEMINI_API_KEY", prefix: "glovebox", header: "x-goog-api-key", scheme: "" },
+  {
+    ...{ program: "copilot", variable: "COPILOT_PROVIDER_API_KEY" },
+    ...{ prefix: "glovebox", header: "authorization", scheme: "Bearer " },
+  },
 ];
 
 /** Has a real agent work whose key is not inside: it searches for it, and its service gets it. */
@@ -47,14 +53,11 @@ export async function expectKeyless(
   const key = halves.join("");
   await using gateway = await bench.openGateway({ tls: true });
   const script = join(PROGRAMS, "search-inside.mjs");
-  gateway.model.play([
-    subject.shell(`${NODE_24.program} ${script} ${variable} ${halves.join(" ")}`),
-    say("I have searched"),
-  ]);
-  const node = { id: "work", kind: "agent", ...subject.task, prompt: "search for it" } as never;
+  const stage = new Stage(bench, gateway, subject, runId);
+  stage.play([subject.shell(`${NODE_24.program} ${script} ${variable} ${halves.join(" ")}`), say("I have searched")]);
   process.env[variable] = key;
   try {
-    const report = await bench.run(gateway, runId, [node], { env: subject.env(gateway.url), ...options });
+    const report = await bench.run(gateway, runId, [stage.node("work")], { env: subject.env(gateway.url), ...options });
     expect(report.error).toBeUndefined();
     expect(report.nodes[0]).toMatchObject({ status: "success", output: "I have searched" });
     expect(report.secrets).toEqual([{ name: variable, kept: "outside", hosts: [new URL(gateway.url).host] }]);
@@ -62,10 +65,10 @@ export async function expectKeyless(
     delete process.env[variable];
   }
   // The service has the real key; everything inside has the placeholder.
-  const { requests, faults } = gateway.model;
-  expect(requests.map(({ auth }) => auth)).toEqual([{ [header]: scheme + key }, { [header]: scheme + key }]);
-  expect(faults).toEqual([]);
-  const found = searchedIn(requests[1]?.texts ?? []);
+  expect(stage.asked).toHaveLength(2);
+  for (const { auth } of gateway.model.requests) expect(auth).toEqual({ [header]: scheme + key });
+  expect(gateway.model.faults).toEqual([]);
+  const found = searchedIn(stage.asked[1]?.texts ?? []);
   expect(found.placeholder).toMatch(new RegExp(`^${prefix}`));
   expect(found.placeholder).not.toBe(key);
   expect(found.value).toEqual([]);
@@ -79,7 +82,7 @@ export async function expectKeyless(
 }
 
 /** The line of the search in the results of tools. */
-function searchedIn(texts: readonly string[]): Searched {
+export function searchedIn(texts: readonly string[]): Searched {
   const line = texts.flatMap((text) => text.split("\n")).find((each) => each.includes('{"placeholder":')) ?? "";
   expect(line, texts.join("\n")).not.toBe("");
   return JSON.parse(line.slice(line.indexOf("{"))) as Searched;

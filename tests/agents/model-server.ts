@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { anthropic } from "./model-server/anthropic.js";
 import { chat } from "./model-server/chat.js";
+import { codeAssist } from "./model-server/code-assist.js";
 import { gemini } from "./model-server/gemini.js";
 import type { Asked, Protocol } from "./model-server/protocol.js";
 import { responses } from "./model-server/responses.js";
@@ -11,20 +12,29 @@ import type { Turn } from "./model-server/turn.js";
 
 export type { Turn } from "./model-server/turn.js";
 
-const PROTOCOLS: readonly Protocol[] = [anthropic, responses, chat, gemini];
+const PROTOCOLS: readonly Protocol[] = [anthropic, responses, chat, gemini, codeAssist];
 const KEY_HEADERS = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
 
 /** A request to the model, as it came. */
 export interface ModelRequest extends Asked {
   readonly protocol: Protocol["name"];
   readonly path: string;
+  readonly host: string;
   /** The headers that carried a key, with their values. */
   readonly auth: Readonly<Record<string, string>>;
   readonly body: Record<string, unknown>;
 }
 
+/** A request for something that is no model. */
+export interface PageRequest {
+  readonly path: string;
+  readonly host: string;
+  readonly auth: Readonly<Record<string, string>>;
+  readonly text: string;
+}
+
 /** Decides what the model says. `at` counts the requests from 0. */
-export type Script = readonly Turn[] | ((request: ModelRequest, at: number) => Turn);
+export type Script = readonly Turn[] | ((request: ModelRequest, at: number) => Turn | Promise<Turn>);
 
 /** A model on this machine's loopback that says what a test wants. */
 export interface ModelServer extends AsyncDisposable {
@@ -37,27 +47,33 @@ export interface ModelServer extends AsyncDisposable {
   play(script: Script): void;
   /** Answers requests that are no turns of the conversation, for example of a title; they are recorded as well. */
   aside(matches: (request: ModelRequest) => boolean, turn: Turn): void;
-  /** Answers a path that is no model, with JSON. */
-  serve(path: string, body: unknown): void;
+  /** Answers a path that is no model, with JSON; and to which hosts it was asked with which keys is recorded. */
+  serve(path: string, body: unknown, method?: "GET" | "POST"): void;
+  /** What was asked of those paths, in its order. */
+  readonly pages: readonly PageRequest[];
 }
 
 /**
  * Starts a scripted model. It speaks Anthropic's Messages, OpenAI's Responses and chat completions, and Gemini; over TLS where it is given
  * a certificate.
  */
-export async function startModelServer(certificate?: { key: Buffer; cert: Buffer }): Promise<ModelServer> {
+export async function startModelServer(
+  certificate?: { key: Buffer; cert: Buffer },
+  { address = "127.0.0.1", port = 0 }: { address?: string; port?: number } = {},
+): Promise<ModelServer> {
   let script: Script = [];
   let turns = 0;
   let requests: ModelRequest[] = [];
   let faults: string[] = [];
   const asides: { matches: (request: ModelRequest) => boolean; turn: Turn }[] = [];
-  const pages = new Map<string, unknown>();
+  const served = new Map<string, unknown>();
+  const pages: PageRequest[] = [];
 
-  const next = (request: ModelRequest): Turn => {
+  const next = async (request: ModelRequest): Promise<Turn> => {
     const aside = asides.find(({ matches }) => matches(request));
     if (aside !== undefined) return aside.turn;
     const at = turns++;
-    const turn = typeof script === "function" ? script(request, at) : script[at];
+    const turn = typeof script === "function" ? await script(request, at) : script[at];
     if (turn !== undefined) return turn;
     faults.push(`request ${at + 1}: the script has ${script.length} turns`);
     return { status: 400, message: "the script of the test is over" };
@@ -65,9 +81,14 @@ export async function startModelServer(certificate?: { key: Buffer; cert: Buffer
 
   const take = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { pathname: path } = new URL(incoming.url ?? "/", "http://model.test");
-    if (incoming.method === "GET" && pages.has(path)) return sendJson(response, 200, pages.get(path));
     const protocol = PROTOCOLS.find((each) => each.path.test(path));
     const text = await readBody(incoming);
+    const host = incoming.headers.host ?? "";
+    const page = served.get(`${incoming.method} ${path}`);
+    if (page !== undefined) {
+      pages.push({ path, host, auth: keysOf(incoming), text });
+      return sendJson(response, 200, page);
+    }
     if (protocol === undefined || incoming.method !== "POST") {
       faults.push(`${incoming.method} ${incoming.url}: there is no such path`);
       return sendJson(response, 404, { error: { message: `there is no ${path}` } });
@@ -75,14 +96,14 @@ export async function startModelServer(certificate?: { key: Buffer; cert: Buffer
     let request: ModelRequest;
     try {
       const body = JSON.parse(text) as Record<string, unknown>;
-      request = { protocol: protocol.name, path, auth: keysOf(incoming), body, ...protocol.read(body, path) };
+      request = { protocol: protocol.name, path, host, auth: keysOf(incoming), body, ...protocol.read(body, path) };
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       faults.push(`${path}: ${message}`);
       return sendJson(response, 400, protocol.error(400, message));
     }
     requests.push(request);
-    await answer(protocol, request, next(request), response);
+    await answer(protocol, request, await next(request), response);
   };
 
   const serve = (incoming: IncomingMessage, response: ServerResponse): void => {
@@ -92,7 +113,7 @@ export async function startModelServer(certificate?: { key: Buffer; cert: Buffer
     });
   };
   const server = certificate === undefined ? createServer(serve) : createTlsServer(certificate, serve);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => server.listen(port, address, resolve));
   return {
     port: (server.address() as AddressInfo).port,
     get requests() {
@@ -106,9 +127,11 @@ export async function startModelServer(certificate?: { key: Buffer; cert: Buffer
       turns = 0;
       requests = [];
       faults = [];
+      pages.length = 0;
     },
     aside: (matches, turn) => void asides.push({ matches, turn }),
-    serve: (path, body) => void pages.set(path, body),
+    serve: (path, body, method = "GET") => void served.set(`${method} ${path}`, body),
+    pages,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -6,7 +6,9 @@ export const USED = { input: 1000, output: 100 };
 /** An agent that tries a request again for minutes: it is ended for its silence. */
 export const PATIENT = "tries again for minutes";
 const PATIENCE = { 429: PATIENT, 500: PATIENT, 529: PATIENT };
-const RUN_AGAIN = "is run again by the harness after a failure that may pass";
+
+/** It says so without Glovebox, too: of a session whose file is there. */
+const NOT_LOADED = 'Gemini CLI 0.61.0 fails to load a session by ACP: "No previous sessions found for this project."';
 
 /** When an agent says how many tokens it used: `one turn` is only then, in a new session. */
 type Reports = "always" | "one turn" | "never";
@@ -43,6 +45,8 @@ export interface Subject {
   readonly cutStream: "fails" | "fails without a cause" | "takes what came";
   /** What a failed request becomes, where that is not what it should be. */
   readonly failures?: Readonly<Record<number, string>>;
+  /** The failure that may pass, by which the case of another try is run; by default the status 500. */
+  readonly fallsBy?: "cut" | "kill";
   /** Cases that are not run, and why. */
   readonly notRun?: Readonly<Record<string, string>>;
 }
@@ -131,7 +135,8 @@ export const SUBJECTS: readonly Subject[] = [
     ...GEMINI,
     task: { agent: "gemini-cli", model: "gemini-2.5-pro" },
     failures: PATIENCE,
-    notRun: { [RUN_AGAIN]: "it tries again by itself for minutes" },
+    // It tries again by itself for minutes after a status.
+    fallsBy: "cut",
     ...{ price: null, tokens: "always", hasCostLimit: false, savesSessions: true, cutStream: "fails" },
   },
   {
@@ -151,7 +156,8 @@ export const SUBJECTS: readonly Subject[] = [
     ...{ price: null, tokens: "one turn", hasCostLimit: false, savesSessions: false },
     ...{ cutStream: "fails without a cause", namesLate: true },
     failures: Object.fromEntries([401, 403, 429, 500, 529].map((status) => [status, "agent_error"])),
-    notRun: { [RUN_AGAIN]: "its errors have no status by ACP" },
+    // Its errors have no status by ACP.
+    fallsBy: "kill",
   },
   {
     name: "ACP: Gemini CLI",
@@ -163,10 +169,10 @@ export const SUBJECTS: readonly Subject[] = [
     },
     ...{ price: null, tokens: "never", hasCostLimit: false, savesSessions: false, cutStream: "fails" },
     failures: PATIENCE,
+    fallsBy: "cut",
     notRun: {
-      [RUN_AGAIN]: "it tries again by itself for minutes",
-      "continues its session, and is counted once": "Gemini CLI 0.61.0 fails to load a session by ACP",
-      "resumes after kill -9": "Gemini CLI 0.61.0 fails to load a session by ACP",
+      "continues its session, and is counted once": NOT_LOADED,
+      "resumes after kill -9": NOT_LOADED,
     },
   },
 ];

@@ -125,6 +125,42 @@ describe("the key of an agent", () => {
   });
 });
 
+describe("a key that several agents of a run use", () => {
+  const config = (baseURL: string): string =>
+    JSON.stringify({ provider: { own: { options: { baseURL, apiKey: "{env:OPENAI_API_KEY}" } } } });
+  const planOf = async (baseURL: string): Promise<Awaited<ReturnType<typeof prepareRun>>["plan"]> => {
+    const nodes = [
+      { id: "one", kind: "agent", agent: "codex", prompt: "p" },
+      {
+        id: "two",
+        kind: "agent",
+        agent: "opencode",
+        model: "own/m",
+        prompt: "p",
+        env: { OPENCODE_CONFIG_CONTENT: config(baseURL) },
+      },
+    ] as BlueprintSpec["nodes"];
+    const made = { blueprint: { name: "keys", nodes }, network: { allow: ["gate.test"] } };
+    return (await prepareRun({ ...made, repo: bench.repo, intent: "x", sandboxType: "local" })).plan;
+  };
+  beforeAll(() => void Object.assign(process.env, { OPENAI_API_KEY: "sk-real-0123456789" }));
+  afterAll(() => void delete process.env["OPENAI_API_KEY"]);
+
+  test("goes to the hosts of all of them, and in the way that all have", async () => {
+    const { secrets, sandbox } = await planOf("https://gate.test/v1");
+    const hosts = ["api.openai.com", "gate.test"];
+    // opencode's own service may want it in another header than OpenAI does.
+    expect(sandbox.secrets?.["OPENAI_API_KEY"]).toEqual({ hosts, prefix: "sk-" });
+    expect(secrets).toContainEqual({ name: "OPENAI_API_KEY", kept: "outside", hosts });
+  });
+
+  test("is inside for all of them where the host of one is not known", async () => {
+    const { secrets } = await planOf("http://gate.test/v1");
+    const why = "the base URL of own is no address with https";
+    expect(secrets).toContainEqual({ name: "OPENAI_API_KEY", kept: "inside", why });
+  });
+});
+
 describe("keys of AWS for an agent on Bedrock", () => {
   const KEYS = { AWS_ACCESS_KEY_ID: "AKIA0123456789ABCDEF", AWS_SECRET_ACCESS_KEY: "r".repeat(40) };
   const SIGNED = '--aws-sigv4 aws:amz:eu-central-1:bedrock --user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY"';

@@ -33,11 +33,13 @@ export const claudeCode: AgentDriver = {
   providers: [
     {
       name: "Bedrock",
+      by: "the variable CLAUDE_CODE_USE_BEDROCK",
       isChosen: ({ env }) => isOn(env["CLAUDE_CODE_USE_BEDROCK"]),
-      access: ({ env }) => bedrockAccess(env, "ANTHROPIC_BEDROCK_BASE_URL"),
+      access: ({ env }) => bedrockAccess(env, { baseUrl: "ANTHROPIC_BEDROCK_BASE_URL" }),
     },
     {
       name: "Vertex AI",
+      by: "the variable CLAUDE_CODE_USE_VERTEX",
       isChosen: ({ env }) => isOn(env["CLAUDE_CODE_USE_VERTEX"]),
       access: ({ env }) =>
         vertexAccess(env["CLOUD_ML_REGION"] ?? "us-east5", {

@@ -7,16 +7,22 @@ const GOOGLE_LOGIN = ".config/gcloud/application_default_credentials.json";
 /** As `gcloud` calls a variable with an access token. */
 export const GOOGLE_TOKEN = "CLOUDSDK_AUTH_ACCESS_TOKEN";
 
-/** What an agent needs for the models of Bedrock. `baseUrl` is the variable that names another address. */
-export function bedrockAccess(env: Env, baseUrl?: string): AgentAccess {
+/**
+ * What an agent needs for the models of Bedrock. `baseUrl` is the variable that names another address; `mantle` is the interface of Bedrock that is like
+ * OpenAI's.
+ */
+export function bedrockAccess(
+  env: Env,
+  { baseUrl, api = "runtime" }: { baseUrl?: string; api?: "runtime" | "mantle" } = {},
+): AgentAccess {
   const region = env["AWS_REGION"] ?? env["AWS_DEFAULT_REGION"] ?? "us-east-1";
   const domain = `${region}.amazonaws.com${region.startsWith("cn-") ? ".cn" : ""}`;
-  const host = `bedrock-runtime.${domain}`;
-  // It lists the models there.
-  const lists = `bedrock.${domain}`;
-  const to = { host, otherHosts: [lists], ...(baseUrl !== undefined && { baseUrl }) };
+  // The models are listed at a host of its own.
+  const [host = "", ...otherHosts] =
+    api === "mantle" ? [`bedrock-mantle.${region}.api.aws`] : [`bedrock-runtime.${domain}`, `bedrock.${domain}`];
+  const to = { host, otherHosts, ...(baseUrl !== undefined && { baseUrl }) };
   return {
-    network: [host, lists],
+    network: [host, ...otherHosts],
     secrets: [["AWS_BEARER_TOKEN_BEDROCK", "AWS_SECRET_ACCESS_KEY"]],
     keys: {
       AWS_BEARER_TOKEN_BEDROCK: { ...to, header: "authorization" },
@@ -27,18 +33,21 @@ export function bedrockAccess(env: Env, baseUrl?: string): AgentAccess {
 
 /** What an agent needs for the models of Vertex AI in a location. `secrets` are variables that it takes in place of Google's login file. */
 export function vertexAccess(
-  location = "global",
-  { secrets = [], baseUrl }: { secrets?: readonly string[]; baseUrl?: string } = {},
+  location: string | undefined,
+  { secrets, baseUrl }: { secrets: readonly string[]; baseUrl?: string },
 ): AgentAccess {
-  const [host = "", ...otherHosts] = new Set([vertexHost(location), vertexHost("global")]);
+  const [host = "", ...otherHosts] = new Set([vertexHost(location ?? "global"), vertexHost("global")]);
   const to = { host, otherHosts, ...(baseUrl !== undefined && { baseUrl }) };
-  const headers: Readonly<Record<string, string>> = { GOOGLE_API_KEY: "x-goog-api-key" };
   return {
     network: [host, ...otherHosts],
     secrets: [secrets],
-    keys: Object.fromEntries(secrets.map((name) => [name, { ...to, header: headers[name] ?? "authorization" }])),
+    keys: Object.fromEntries(secrets.map((name) => [name, { ...to, header: headerOf(name) }])),
     logins: { [GOOGLE_LOGIN]: ["oauth2.googleapis.com", "sts.googleapis.com", "iamcredentials.googleapis.com"] },
   };
+}
+
+function headerOf(name: string): string {
+  return name === GOOGLE_TOKEN ? "authorization" : "x-goog-api-key";
 }
 
 function vertexHost(location: string): string {

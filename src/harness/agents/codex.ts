@@ -7,6 +7,8 @@ import type {
   SessionTotals,
   TokenUsage,
 } from "../types.js";
+import { bedrockAccess } from "./clouds.js";
+import { CHATGPT, chatGptAccess, isChatGpt, loginScript } from "./codex-login.js";
 import { failureOfError } from "./failure-of.js";
 import { asCount, asRecord, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
 import { toMcpServers } from "./mcp-servers.js";
@@ -24,6 +26,14 @@ export const codex: AgentDriver = {
   secrets: [["CODEX_API_KEY", "OPENAI_API_KEY"]],
   keys: { CODEX_API_KEY: KEY, OPENAI_API_KEY: KEY },
   logins: { ".codex/auth.json": ["chatgpt.com", "auth.openai.com"] },
+  providers: [
+    {
+      name: "Bedrock",
+      isChosen: ({ model = "" }) => model.startsWith(BEDROCK),
+      access: ({ env }) => bedrockAccess(env, { api: "mantle" }),
+    },
+    { name: "ChatGPT", isChosen: ({ env }) => isChatGpt(env), access: chatGptAccess },
+  ],
   startsMcp: true,
   versionArgv: ["codex", "--version"],
   minVersion: "0.100.0",
@@ -31,22 +41,25 @@ export const codex: AgentDriver = {
   tried: ["0.169.0"],
   sessionFolders: [".codex/sessions"],
   command: (request) => ({
-    argv: [...START, "exec", ...(request.sessionId === undefined ? [] : ["resume"]), ...flags(request), "-"],
+    argv: [...startOf(request), "exec", ...(request.sessionId === undefined ? [] : ["resume"]), ...flags(request), "-"],
     stdin: request.systemPrompt === undefined ? request.prompt : `${request.systemPrompt}\n\n${request.prompt}`,
   }),
   reader: (before) => new CodexReader(before),
 };
 
+/** What a model on Bedrock starts with. */
+const BEDROCK = "amazon-bedrock/";
+
 /** It reads its key from a variable of its own only. An empty one would hide its login. */
-const START = [
-  "/bin/sh",
-  "-c",
-  '[ -n "$CODEX_API_KEY" ] || [ -z "$OPENAI_API_KEY" ] || export CODEX_API_KEY="$OPENAI_API_KEY"; exec codex "$@"',
-  "codex",
-];
+const WITH_KEY =
+  '[ -n "$CODEX_API_KEY" ] || [ -z "$OPENAI_API_KEY" ] || export CODEX_API_KEY="$OPENAI_API_KEY"; exec codex "$@"';
+
+function startOf({ env = {} }: AgentRequest): string[] {
+  return ["/bin/sh", "-c", isChatGpt(env) ? loginScript(env[CHATGPT] ?? "") : WITH_KEY, "codex"];
+}
 
 function flags(request: AgentRequest): string[] {
-  const { model, sessionId, env = {}, args = [] } = request;
+  const { model, sessionId, args = [] } = request;
   return [
     ...(sessionId === undefined ? [] : [sessionId]),
     ...["--json", "--skip-git-repo-check", "--ignore-user-config"],
@@ -54,16 +67,18 @@ function flags(request: AgentRequest): string[] {
     "--dangerously-bypass-approvals-and-sandbox",
     // What it would fetch and report beside its work.
     ...["--disable", "plugins", "--disable", "apps", "-c", "analytics.enabled=false"],
-    ...gatewayFlags(env["OPENAI_BASE_URL"]),
+    ...providerFlags(request),
     ...mcpFlags(request),
-    ...(model === undefined ? [] : ["--model", model]),
+    ...(model === undefined ? [] : ["--model", model.replace(BEDROCK, "")]),
     ...args,
   ];
 }
 
 /** A gateway is a provider of its own: it need not speak the WebSockets that Codex tries first with OpenAI. */
-function gatewayFlags(url: string | undefined): string[] {
-  if (url === undefined || url === "") return [];
+function providerFlags({ model = "", env = {} }: AgentRequest): string[] {
+  if (model.startsWith(BEDROCK)) return ["-c", 'model_provider="amazon-bedrock"'];
+  const url = env["OPENAI_BASE_URL"] ?? "";
+  if (url === "" || isChatGpt(env)) return [];
   const provider = `{name="gateway",base_url=${toToml(url)},env_key="CODEX_API_KEY",wire_api="responses",supports_websockets=false}`;
   return ["-c", 'model_provider="gateway"', "-c", `model_providers.gateway=${provider}`];
 }

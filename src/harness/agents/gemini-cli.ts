@@ -33,6 +33,7 @@ export const geminiCli: AgentDriver = {
   providers: [
     {
       name: "Vertex AI",
+      by: "the variable GOOGLE_GENAI_USE_VERTEXAI",
       isChosen: ({ env }) => isOn(env["GOOGLE_GENAI_USE_VERTEXAI"]),
       access: ({ env }) =>
         vertexAccess(env["GOOGLE_CLOUD_LOCATION"], { secrets: ["GOOGLE_API_KEY"], baseUrl: "GOOGLE_VERTEX_BASE_URL" }),
@@ -46,7 +47,7 @@ export const geminiCli: AgentDriver = {
   sessionsOfWorkDir: true,
   installHint: "npm install -g @google/gemini-cli",
   command: (request) => ({
-    argv: ["gemini", ...flags(request)],
+    argv: [...START, ...flags(request)],
     // It starts itself a second time to have more memory; the memory of the sandbox is ours to limit.
     env: { GEMINI_CLI_NO_RELAUNCH: "true", GEMINI_TELEMETRY_ENABLED: "false" },
     ...settingsFor(request),
@@ -54,6 +55,14 @@ export const geminiCli: AgentDriver = {
   }),
   reader: () => new GeminiReader(),
 };
+
+/** It uses a login that is there only where it is told to. */
+const START = [
+  "/bin/sh",
+  "-c",
+  '[ -n "$GEMINI_API_KEY$GOOGLE_API_KEY" ] || [ ! -f "$HOME/.gemini/oauth_creds.json" ] || export GOOGLE_GENAI_USE_GCA=true; exec gemini "$@"',
+  "gemini",
+];
 
 /** It reads its MCP servers from a file only. With a gateway it refuses a key from the environment, unless that file says that a key is to be used. */
 function settingsFor(request: AgentRequest): Pick<AgentCommand, "homeFiles"> {

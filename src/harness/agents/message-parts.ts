@@ -26,6 +26,12 @@ export class MessageParts {
     return [...this.turn(), { type: "alive" }];
   }
 
+  /** Takes a message that is whole; pieces that came before were of it. */
+  whole(text: string): AgentSignal[] {
+    if (text !== "") this.#message = text.slice(-MOST_SAID);
+    return [...this.turn(), { type: "alive" }];
+  }
+
   /** The start of a turn, if what comes now is the first of it. */
   turn(): AgentSignal[] {
     if (!this.#isNewTurn) return [];

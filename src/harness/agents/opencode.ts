@@ -37,7 +37,9 @@ export const opencode: AgentDriver = {
       name: "Vertex AI",
       isChosen: ({ model = "" }) => /^google-vertex(?:-anthropic)?\//.test(model),
       access: ({ env }) =>
-        vertexAccess(env["GOOGLE_VERTEX_LOCATION"] ?? env["GOOGLE_CLOUD_LOCATION"] ?? env["VERTEX_LOCATION"]),
+        vertexAccess(env["GOOGLE_VERTEX_LOCATION"] ?? env["GOOGLE_CLOUD_LOCATION"] ?? env["VERTEX_LOCATION"], {
+          secrets: ["GOOGLE_VERTEX_API_KEY"],
+        }),
     },
     {
       name: "its own configuration",

@@ -39,7 +39,7 @@ export const pi: AgentDriver = {
     {
       name: "Vertex AI",
       isChosen: ({ model = "" }) => model.startsWith("google-vertex/"),
-      access: ({ env }) => vertexAccess(env["GOOGLE_CLOUD_LOCATION"]),
+      access: ({ env }) => vertexAccess(env["GOOGLE_CLOUD_LOCATION"], { secrets: ["GOOGLE_CLOUD_API_KEY"] }),
     },
   ],
   versionArgv: ["pi", "--version"],

@@ -125,6 +125,8 @@ export interface AgentSetting {
 /** Another service by which an agent reaches its models, such as Bedrock. */
 export interface AgentProvider {
   readonly name: string;
+  /** How a node chooses it, for a message: `the variable X`. */
+  readonly by?: string;
   isChosen(setting: AgentSetting): boolean;
   access(setting: AgentSetting): AgentAccess;
 }

@@ -18,7 +18,7 @@ export interface Asked {
 
 /** How a request and its answer are written. */
 export interface Protocol {
-  readonly name: "anthropic" | "responses" | "chat" | "gemini";
+  readonly name: "anthropic" | "responses" | "chat" | "gemini" | "code assist";
   readonly path: RegExp;
   /** Throws what is wrong with the request. */
   read(body: Record<string, unknown>, path: string): Asked;

@@ -6,7 +6,8 @@ import { piecesOf, type Turn, usageOf } from "./turn.js";
 /** The Responses API of OpenAI. */
 export const responses: Protocol = {
   name: "responses",
-  path: /^\/v1\/responses$/,
+  // ChatGPT has them at another place.
+  path: /^(?:\/v1|\/backend-api\/codex)\/responses$/,
   read(body) {
     const input = needList(body, "input");
     if (input.length === 0) throw new Error("input is empty");

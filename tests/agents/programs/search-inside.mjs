@@ -3,13 +3,28 @@ import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } fr
 import { join } from "node:path";
 
 const [variable, ...halves] = process.argv.slice(2);
-const placeholder = process.env[variable] ?? "";
+// An agent may take it out of the environment of what it starts.
+const environments = [process.env[variable], ...pids().map((pid) => variableOf(pid))];
+const placeholder = environments.find((text) => text !== undefined && text !== "") ?? "";
 const needles = { value: Buffer.from(halves.join("")), control: Buffer.from(placeholder) };
 const found = { value: [], control: [] };
 const readable = { processes: 0, memories: 0, files: 0 };
 const LARGEST = 64 << 20;
 const PIECE = 4 << 20;
 const PLACES = [process.env.HOME, process.env.TMPDIR, process.cwd(), "/tmp", "/run", "/etc", "/dev/shm", "/var"];
+
+function pids() {
+  return readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+}
+
+function variableOf(pid) {
+  try {
+    const all = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
+    return all.find((each) => each.startsWith(`${variable}=`))?.slice(variable.length + 1);
+  } catch {
+    return undefined;
+  }
+}
 
 function look(bytes, place) {
   for (const [name, needle] of Object.entries(needles)) {
@@ -64,7 +79,7 @@ function walk(folder) {
   }
 }
 
-for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+for (const pid of pids()) {
   if (lookAt(`/proc/${pid}/environ`)) readable.processes += 1;
   lookAt(`/proc/${pid}/cmdline`);
   if (Number(pid) === process.pid) continue;

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { accessOf } from "../../../src/harness/agents.js";
@@ -48,7 +48,30 @@ describe("the service that a node chooses decides about hosts and keys:", () => 
       ["bedrock-runtime.cn-north-1.amazonaws.com.cn", "bedrock.cn-north-1.amazonaws.com.cn"],
       "AWS_BEARER_TOKEN_BEDROCK|AWS_SECRET_ACCESS_KEY",
     ],
-    ["opencode on Vertex AI", { agent: "opencode", model: "google-vertex/gemini" }, ["aiplatform.googleapis.com"], ""],
+    [
+      "Codex on Bedrock",
+      { agent: "codex", model: "amazon-bedrock/openai.gpt-oss-120b-1:0", env: { AWS_REGION: "eu-central-1" } },
+      ["bedrock-mantle.eu-central-1.api.aws"],
+      "AWS_BEARER_TOKEN_BEDROCK|AWS_SECRET_ACCESS_KEY",
+    ],
+    [
+      "Codex with a subscription that stays outside",
+      { agent: "codex", env: { CODEX_CHATGPT_ACCOUNT: "account-1" } },
+      ["chatgpt.com"],
+      "CODEX_CHATGPT_TOKEN",
+    ],
+    [
+      "Pi on Vertex AI",
+      { agent: "pi", model: "google-vertex/gemini-2.5-pro", env: { GOOGLE_CLOUD_LOCATION: "europe-west1" } },
+      ["europe-west1-aiplatform.googleapis.com", "aiplatform.googleapis.com"],
+      "GOOGLE_CLOUD_API_KEY",
+    ],
+    [
+      "opencode on Vertex AI",
+      { agent: "opencode", model: "google-vertex/gemini" },
+      ["aiplatform.googleapis.com"],
+      "GOOGLE_VERTEX_API_KEY",
+    ],
     [
       "a switch that is off",
       { env: { CLAUDE_CODE_USE_BEDROCK: "0" } },
@@ -77,6 +100,42 @@ describe("the service that a node chooses decides about hosts and keys:", () => 
     // What is made while the run goes on chooses nothing.
     const late = of({ env: { ...choice, AWS_REGION: "{{ branch }}" } });
     expect(JSON.stringify(needsOf(late).network)).not.toContain("{{");
+  });
+});
+
+describe("a model of a cloud's service", () => {
+  const refusal = (node: object): unknown => {
+    try {
+      return needsOf(of(node));
+    } catch (error) {
+      const { code, message, hint } = error as { code: string; message: string; hint: string };
+      return { code, message, hint };
+    }
+  };
+
+  test.each([
+    ["codex", "google-vertex/gemini-2.5-pro", "Vertex AI", "claude-code, gemini-cli, opencode, pi"],
+    ["gemini-cli", "amazon-bedrock/claude", "Bedrock", "claude-code, codex, opencode, pi"],
+    ["copilot", "google-vertex-anthropic/claude", "Vertex AI", "claude-code, gemini-cli, opencode, pi"],
+  ])("is refused for %s, which does not reach it", (agent, model, service, others) => {
+    expect(refusal({ agent, model })).toEqual({
+      code: "unsupported",
+      message: `${agent} does not reach ${service}, which the model ${model} of node work is from`,
+      hint: `take an agent that does: ${others}`,
+    });
+  });
+
+  test("is refused for an agent that chooses it by a variable", () => {
+    expect(refusal({ model: "amazon-bedrock/claude" })).toEqual({
+      code: "invalid_argument",
+      message: "claude-code does not choose Bedrock by the model of node work",
+      hint: "choose it by the variable CLAUDE_CODE_USE_BEDROCK, and name the model as Bedrock does",
+    });
+  });
+
+  test("is for the program to judge where that is the user's own", () => {
+    const acp = { agent: "acp", command: ["opencode", "acp"], model: "amazon-bedrock/claude" };
+    expect(refusal(acp)).toMatchObject({ network: "none" });
   });
 });
 
@@ -151,15 +210,7 @@ describe("a login that is copied in", () => {
     expect(needsOf(of({}, { home })).secrets).toHaveLength(1);
   });
 
-  test("is asked for by name where there is no other way, and offered where there is", () => {
-    const vertex = needsOf(of({ agent: "pi", model: "google-vertex/gemini" }));
-    expect(() => resolveSecrets(vertex, {})).toThrow(
-      expect.objectContaining({
-        code: "unauthenticated",
-        message: "Node work needs a login: ~/.config/gcloud/application_default_credentials.json",
-        hint: expect.stringContaining("sandbox: { home:") as string,
-      }),
-    );
+  test("is offered where the variables are missing", () => {
     expect(() => resolveSecrets(needsOf(of({ agent: "codex" })), {})).toThrow(
       expect.objectContaining({ hint: expect.stringContaining("sandbox.home: ~/.codex/auth.json") as string }),
     );
@@ -182,7 +233,8 @@ describe("how a program is started", () => {
   /** What the program prints that a driver starts, with these variables. */
   const printed = (agent: string, script: string, given: { chosen?: object; env: Record<string, string> }): string => {
     const { argv } = driverNamed(agent).command({ prompt: "p", env: { ...given.chosen } });
-    writeFileSync(join(scratch.path, agent === "codex" ? "codex" : "claude"), `#!/bin/sh\n${script}\n`, {
+    const programs: Record<string, string> = { codex: "codex", "gemini-cli": "gemini" };
+    writeFileSync(join(scratch.path, programs[agent] ?? "claude"), `#!/bin/sh\n${script}\n`, {
       mode: 0o755,
     });
     const [program = "", ...args] = argv;
@@ -208,5 +260,35 @@ describe("how a program is started", () => {
     expect(printed("codex", script, { env: { OPENAI_API_KEY: "sk-o" } })).toBe("sk-o");
     expect(printed("codex", script, { env: { OPENAI_API_KEY: "sk-o", CODEX_API_KEY: "sk-c" } })).toBe("sk-c");
     expect(printed("codex", script, { env: {} })).toBe("none");
+  });
+
+  test("Gemini CLI is told to use a copied login, unless there is a key", () => {
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a shell reads it
+    const script = 'printf "%s" "${GOOGLE_GENAI_USE_GCA-none}"';
+    const HOME = join(scratch.path, "home");
+    expect(printed("gemini-cli", script, { env: { HOME } })).toBe("none");
+    mkdirSync(join(HOME, ".gemini"), { recursive: true });
+    writeFileSync(join(HOME, ".gemini", "oauth_creds.json"), "{}");
+    expect(printed("gemini-cli", script, { env: { HOME } })).toBe("true");
+    expect(printed("gemini-cli", script, { env: { HOME, GEMINI_API_KEY: "k" } })).toBe("none");
+  });
+
+  test("Codex gets the file of a login whose token is a placeholder, and no refresh token", () => {
+    const env = { CODEX_CHATGPT_TOKEN: "placeholder-1", CODEX_HOME: join(scratch.path, "home of codex") };
+    const chosen = { CODEX_CHATGPT_ACCOUNT: "account-'1" };
+    const printedFile = printed("codex", 'stat -c %a "$CODEX_HOME/auth.json"; cat "$CODEX_HOME/auth.json"', {
+      chosen,
+      env,
+    });
+    const [mode, text = ""] = printedFile.split("\n");
+    expect(mode).toBe("600");
+    const { tokens, ...rest } = JSON.parse(text) as { tokens: Record<string, string> };
+    expect(rest).toEqual({ auth_mode: "chatgpt", last_refresh: "2099-01-01T00:00:00Z" });
+    const { id_token = "", ...others } = tokens;
+    expect(others).toEqual({ access_token: "placeholder-1", refresh_token: "", account_id: "account-'1" });
+    const [, claims = ""] = id_token.split(".");
+    expect(JSON.parse(Buffer.from(claims, "base64url").toString())).toEqual({
+      "https://api.openai.com/auth": { chatgpt_account_id: "account-'1" },
+    });
   });
 });

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { driverOf, findVersion, versionFault } from "../../../src/harness/agents.js";
+import { builtInAgents, driverOf, findVersion, versionFault } from "../../../src/harness/agents.js";
 import type { AgentDriver, AgentSignal, AgentTask, AgentVerdict, SessionTotals } from "../../../src/harness/types.js";
 
 const task = (agent: string, more: Partial<AgentTask> = {}): AgentTask => ({
@@ -168,6 +168,11 @@ describe("a command line", () => {
       "--fork",
       "s",
     ]);
+  });
+
+  test.each(builtInAgents().map(({ name }) => name))("of %s has the arguments of its node", (name) => {
+    const { argv } = driver(name).command({ prompt: "p", args: ["--own", "x y"] });
+    expect(argv.join("\n")).toContain("--own\nx y");
   });
 
   test("leads Codex and Pi to a gateway, and takes more arguments", () => {

@@ -7,7 +7,7 @@ import { agentNames, loadBlueprint, readBlueprint } from "../../../src/harness.j
 const read = (name: string): string =>
   readFileSync(fileURLToPath(new URL(`../../../docs/${name}.md`, import.meta.url)), "utf8");
 const blocks = (name: string): string[] =>
-  [...read(name).matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, text = ""]) => text);
+  [...read(name).matchAll(/^```yaml\n([\s\S]*?)```/gm)].map(([, text = ""]) => text);
 
 test("the blueprints in the documents are valid", async () => {
   const whole = blocks("blueprints");

@@ -227,6 +227,81 @@ describe("an agent that speaks ACP", () => {
   });
 });
 
+describe("an agent that speaks only version 2 of ACP", () => {
+  const V2 = { only: 2 };
+  const TOOL = { toolCallId: "t1", title: "Build", name: "shell", rawInput: { command: "make" } };
+  const update = (sessionUpdate: string, more: object = {}): object => ({ update: { sessionUpdate, ...more } });
+
+  test.each([
+    ["says so", {}],
+    ["understands nothing of version 1", { deaf: { code: -32602, message: "info: required" } }],
+  ])("is spoken to in it where it %s; it is done when it is idle again", async (_name, more) => {
+    const message = (text: string): object => ({ messageId: "m-2", content: [{ type: "text", text }] });
+    const steps = [
+      update("agent_message_chunk", { messageId: "m-2", content: { type: "text", text: "I bui" } }),
+      update("agent_message", message("I build.")),
+      update("tool_call_update", { ...TOOL, status: "in_progress" }),
+      update("terminal_output_chunk", { terminalId: "x", data: "" }),
+      update("tool_call_update", { toolCallId: "t1", status: "completed" }),
+      update("tool_call_update", { ...TOOL, status: "completed" }),
+      update("usage_update", { used: 10, size: 100, cost: { amount: 0.25, currency: "USD" } }),
+      update("agent_message", { ...message("Built."), messageId: "m-3" }),
+    ];
+    const { outcome, events } = await runInSandbox(
+      place.sandbox,
+      ask([...steps, { stop: "end_turn" }], {}, { ...V2, ...more }),
+    );
+    expect(outcome).toMatchObject({
+      status: "success",
+      nodes: [
+        { output: "Built.", agent: { turns: 2, sessionId: "session-1", costUsd: 0.25, terminalReason: "end_turn" } },
+      ],
+    });
+    expect(only(events, "agent.message")).toMatchObject([{ text: "I build." }, { text: "Built." }]);
+    expect(only(events, "agent.tool_call")).toMatchObject([{ tool: "shell", summary: "make" }]);
+    expect(only(events, "agent.tool_result")).toMatchObject([{ tool: "shell", isError: false }]);
+  });
+
+  test("is permitted what it asks for, and gets its model and its servers as it wants them", async () => {
+    const session = {
+      configOptions: [{ configId: "m", category: "model", options: [{ value: "large", name: "Large" }] }],
+    };
+    const options = [{ optionId: "yes", name: "Yes", kind: "allow_once" }];
+    const asking = { title: "Build?", subject: { type: "tool_call", toolCall: TOOL }, options };
+    const spec = (can: object): BlueprintSpec =>
+      ask(
+        [{ call: "session/request_permission", params: asking }, { tellServers: true }],
+        { model: "large", mcp: { one: { command: ["node", "s.mjs"] } } },
+        { ...V2, session, can },
+      );
+    const { outcome, events } = await runInSandbox(place.sandbox, spec({ session: { mcp: { stdio: {} } } }));
+    expect(JSON.parse(outcome.nodes[0]?.output ?? "")).toEqual([
+      { outcome: { outcome: "selected", optionId: "yes" } },
+      [{ type: "stdio", name: "one", command: "/usr/bin/env", args: ["node", "s.mjs"], env: [] }],
+    ]);
+    expect(only(events, "agent.tool_call")).toMatchObject([{ tool: "shell", summary: "make" }]);
+    const without = await runInSandbox(place.sandbox, spec({ session: {} }));
+    expect(without.outcome.nodes[0]?.output).toBe("it starts no MCP servers, which the node declares");
+  });
+
+  test("continues its session", async () => {
+    const nodes = ["first", "second"].map((id) => ({
+      ...ask([], {}, V2).nodes[0],
+      id,
+      ...(id === "second" && { continue: "first" }),
+    })) as BlueprintSpec["nodes"];
+    const { outcome } = await runInSandbox(place.sandbox, { name: "two", nodes });
+    expect(outcome).toMatchObject({ status: "success", nodes: [{}, { agent: { sessionId: "session-1" } }] });
+  });
+
+  test("is asked to stop at a limit", async () => {
+    await place.sandbox.remove("cancelled.txt", { recursive: true }).catch(() => undefined);
+    const { outcome } = await runInSandbox(place.sandbox, ask([{ hang: true }], { limits: { wall: 4_000 } }, V2));
+    expect(outcome).toMatchObject({ status: "limit" });
+    expect(await place.sandbox.readFile("cancelled.txt")).toBe("cancelled\n");
+  });
+});
+
 describe("a failure of an agent that speaks ACP", () => {
   test.each([
     ["an error with a status", [{ error: { code: 429, message: "billing" } }], {}, "rate_limit"],
@@ -234,11 +309,20 @@ describe("a failure of an agent that speaks ACP", () => {
     ["a missing login", [], { refuse: { code: -32000, message: "log in first" } }, "unauthenticated"],
     ["a refusal", [{ stop: "refusal" }], {}, "refused"],
     ["an exit", [{ exit: 3 }], {}, "no_result"],
-    ["another version of the protocol", [], { version: 2 }, "agent_error"],
+    ["another version of the protocol", [], { version: 3 }, "agent_error"],
+    ["an agent that claims version 2 and does not speak it", [], { version: 2 }, "agent_error"],
+    ["an error of version 2", [{ error: { code: 529, message: "billing" } }], { only: 2 }, "rate_limit"],
+    ["a refusal of version 2", [{ stop: "refusal" }], { only: 2 }, "refused"],
     ["a line without end", [{ long: 5 * 1024 * 1024 }], {}, "agent_error"],
   ])("%s is classified by its fields", async (_name, steps, options, failure) => {
     const { outcome } = await runInSandbox(place.sandbox, ask(steps, {}, options));
     expect(outcome.nodes[0]).toMatchObject({ status: "failure", agent: { failure } });
+  });
+
+  test("is told with the details that the agent gives", async () => {
+    const error = { code: -32603, message: "Internal error", data: { details: "No previous sessions found." } };
+    const { outcome } = await runInSandbox(place.sandbox, ask([{ error }]));
+    expect(outcome.nodes[0]?.error?.message).toBe("Internal error: No previous sessions found.");
   });
 
   test("no flood of requests is served: beyond 64 open ones each gets an error", async () => {

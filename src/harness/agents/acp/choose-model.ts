@@ -8,12 +8,17 @@ export interface ModelChoice {
 
 /** How the model of a session is set, by what the agent said about the session; a text says why it can't be. */
 export function chooseModel(session: Untrusted, sessionId: string, model: string): ModelChoice | string {
-  const option = asRecords(session["configOptions"]).find(({ category, id }) => category === "model" || id === "model");
+  const option = asRecords(session["configOptions"]).find(
+    ({ category, id, configId = id }) => category === "model" || configId === "model",
+  );
   if (option !== undefined) {
     const known = asRecords(option["options"]).flatMap((item) => [item, ...asRecords(item["options"])]);
     const names = known.flatMap(({ value }) => asText(value) ?? []);
     if (!names.includes(model)) return unknownModel(model, names);
-    return { method: "session/set_config_option", params: { sessionId, configId: option["id"], value: model } };
+    // Version 2 has another name for the id of an option, and wants the kind of the value.
+    const { id, configId } = option;
+    const params = { sessionId, configId: configId ?? id, ...(configId !== undefined && { type: "id" }), value: model };
+    return { method: "session/set_config_option", params };
   }
   const names = asRecords(asRecord(session["models"])?.["availableModels"]).flatMap(
     ({ modelId }) => asText(modelId) ?? [],

@@ -11,7 +11,6 @@ import type {
 } from "../../types.js";
 import { failureOfStatus } from "../failure-of.js";
 import { asCount, asRecord, asText, type Untrusted } from "../json-line.js";
-import { toMcpServers } from "../mcp-servers.js";
 import { withoutResult } from "../no-result.js";
 import { chooseModel } from "./choose-model.js";
 import { ClientCalls } from "./client-calls.js";
@@ -27,9 +26,7 @@ import {
   resultLine,
 } from "./rpc.js";
 import { Updates } from "./updates.js";
-
-/** The version that is spoken. */
-const VERSION = 1;
+import { type AcpVersion, mayBeV2, V1, V2 } from "./versions.js";
 
 /** What is waited for; each has one answer. */
 type Step = "initialize" | "session" | "model" | "prompt" | "over";
@@ -40,7 +37,10 @@ export class AcpDialog implements AgentDialog {
   readonly #host: AgentHost;
   readonly #calls: ClientCalls;
   readonly #updates = new Updates();
+  #version: AcpVersion = V1;
   #step: Step = "initialize";
+  /** Whether the agent has begun with the prompt, for one that reports the end by an update. */
+  #isAtWork = false;
   #asked = 0;
   #sessionId: string | undefined;
   #costBefore: number | undefined;
@@ -52,11 +52,7 @@ export class AcpDialog implements AgentDialog {
   }
 
   start(): void {
-    this.#ask("initialize", "initialize", {
-      protocolVersion: VERSION,
-      clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
-      clientInfo: { name: "glovebox", version: "1" },
-    });
+    this.#ask("initialize", "initialize", this.#version.hello);
   }
 
   line(text: string): AgentSignal[] {
@@ -111,7 +107,7 @@ export class AcpDialog implements AgentDialog {
 
   /** Some agents name a tool that needs a permission only when they ask for it. */
   #requested(method: string, params: Untrusted): AgentSignal[] {
-    const call = asRecord(params["toolCall"]);
+    const call = asRecord(params["toolCall"]) ?? asRecord(asRecord(params["subject"])?.["toolCall"]);
     const isCall = method === "session/request_permission" && params["sessionId"] === this.#sessionId;
     if (!isCall || call === undefined || this.#step !== "prompt") return [{ type: "alive" }];
     return [{ type: "alive" }, ...this.#updates.askedFor(call)];
@@ -121,14 +117,33 @@ export class AcpDialog implements AgentDialog {
     const update = asRecord(params["update"]);
     if (update === undefined) return [];
     if (this.#step === "prompt") {
-      return params["sessionId"] === this.#sessionId ? this.#updates.take(update) : [];
+      if (params["sessionId"] !== this.#sessionId) return [];
+      return update["sessionUpdate"] === "state_update" ? this.#state(update) : this.#updates.take(update);
     }
     // What a session says before it is prompted is its history.
     this.#updates.skip(update);
     return [{ type: "alive" }];
   }
 
+  /** An agent of version 2 is done when it is idle again. */
+  #state(update: Untrusted): AgentSignal[] {
+    if (this.#version.endsByAnswer) return [];
+    if (update["state"] !== "idle") {
+      this.#isAtWork = true;
+      return [{ type: "alive" }];
+    }
+    if (!this.#isAtWork) return [{ type: "alive" }];
+    const error = asRecord(update["error"]);
+    if (update["stopReason"] !== "error" || error === undefined) return this.#done(update);
+    return [...this.#updates.flush(), ...this.#used(), ...this.#refused(error)];
+  }
+
   #next({ result = {}, error }: Extract<RpcMessage, { type: "response" }>): AgentSignal[] {
+    if (this.#step === "initialize" && this.#version === V1 && mayBeV2({ result, ...defined({ error }) })) {
+      this.#version = V2;
+      this.start();
+      return [{ type: "alive" }];
+    }
     if (error !== undefined) return [...this.#updates.flush(), ...this.#used(), ...this.#refused(error)];
     switch (this.#step) {
       case "initialize":
@@ -138,7 +153,10 @@ export class AcpDialog implements AgentDialog {
       case "model":
         return this.#prompt();
       case "prompt":
-        return this.#done(result);
+        if (this.#version.endsByAnswer) return this.#done(result);
+        return asText(result["messageId"])
+          ? [{ type: "alive" }]
+          : this.#fail("it took a prompt without giving it an id");
       case "over":
         return [];
     }
@@ -146,20 +164,21 @@ export class AcpDialog implements AgentDialog {
 
   #open(agent: Untrusted): AgentSignal[] {
     const version = agent["protocolVersion"];
-    if (version !== VERSION) {
-      return this.#fail(`it speaks version ${JSON.stringify(version)} of the protocol; only ${VERSION} is supported`);
+    if (version !== this.#version.number) {
+      return this.#fail(`it speaks version ${JSON.stringify(version)} of the protocol; 1 and 2 are supported`);
     }
     const { sessionId } = this.#request;
-    const place = { cwd: this.#host.cwd, mcpServers: mcpServersOf(this.#request) };
+    const mcpServers = this.#version.servers(this.#request, agent);
+    if (typeof mcpServers === "string") return this.#fail(mcpServers);
+    const place = { cwd: this.#host.cwd, mcpServers };
     if (sessionId === undefined) {
       this.#ask("session", "session/new", place);
       return [{ type: "alive" }];
     }
-    const can = asRecord(agent["agentCapabilities"]) ?? {};
-    const isResumable = asRecord(asRecord(can["sessionCapabilities"])?.["resume"]) !== undefined;
-    if (!isResumable && can["loadSession"] !== true) return this.#fail("it can't continue a session");
+    const method = this.#version.continuing(agent);
+    if (method === undefined) return this.#fail("it can't continue a session");
     this.#sessionId = sessionId;
-    this.#ask("session", isResumable ? "session/resume" : "session/load", { sessionId, ...place });
+    this.#ask("session", method, { sessionId, ...place });
     return [{ type: "alive" }];
   }
 
@@ -215,7 +234,8 @@ export class AcpDialog implements AgentDialog {
     const data = asRecord(error["data"]) ?? {};
     const codes = [error["code"], data["statusCode"], data["status"], data["code"]].map(asCount);
     const known = codes.map((code) => failureOfStatus(code)).find((failure) => failure !== undefined);
-    const message = asText(error["message"]) ?? "it refused and did not say why";
+    const said = [asText(error["message"]) ?? "it refused and did not say why", asText(data["details"])];
+    const message = said.filter((text) => text !== undefined).join(": ");
     const isLogin = error["code"] === RPC_CODES.authRequired;
     return this.#fail(message, isLogin ? "unauthenticated" : (known ?? "agent_error"));
   }
@@ -224,15 +244,6 @@ export class AcpDialog implements AgentDialog {
     this.#step = "over";
     return [{ type: "result", result: { isError: true, text, failure } }];
   }
-}
-
-/** The protocol wants the absolute path of a program, which nobody knows outside; `env` finds it. */
-function mcpServersOf(request: AgentRequest): object[] {
-  return Object.entries(toMcpServers(request) ?? {}).map(([name, { command, args, env }]) => ({
-    name,
-    ...(command.startsWith("/") ? { command, args } : { command: "/usr/bin/env", args: [command, ...args] }),
-    env: Object.entries(env).map(([key, value]) => ({ name: key, value })),
-  }));
 }
 
 function toVerdict(stopReason: unknown, text: string): AgentVerdict {

@@ -5,6 +5,8 @@ export const RPC_CODES = {
   unknownMethod: -32601,
   invalidParams: -32602,
   internal: -32603,
+  invalidRequest: -32600,
+  unsupportedVersion: -32022,
   authRequired: -32000,
   notFound: -32002,
 } as const;

@@ -8,6 +8,8 @@ const MOST_CALLS = 1_000;
 /** Reads what an agent says while it works (`session/update`). */
 export class Updates {
   readonly #calls = new Map<string, string>();
+  /** Calls that have ended, of an agent that names and changes a call by the same update. */
+  readonly #ended = new Set<string>();
   readonly #parts = new MessageParts();
   #cost: number | undefined;
   #context: number | undefined;
@@ -46,11 +48,19 @@ export class Updates {
       case "tool_call":
         return [...this.flush(), ...this.#parts.turn(), ...this.#call(update), ...this.#result(update)];
       case "tool_call_update":
-        return [...this.flush(), ...this.#result(update)];
+        return [...this.flush(), ...this.#first(update), ...this.#result(update)];
+      case "agent_message":
+        return this.#parts.whole(textIn(update["content"]));
       case "usage_update":
         this.#price(update);
         return [{ type: "alive" }];
+      case "agent_thought":
+        return this.#parts.piece();
       case "plan":
+      case "plan_update":
+      case "terminal_update":
+      case "terminal_output_chunk":
+      case "tool_call_content_chunk":
         return [{ type: "alive" }];
       default:
         return [];
@@ -69,6 +79,14 @@ export class Updates {
     return this.#parts.flush();
   }
 
+  /** The call itself, where no other update names it: version 2 has one update for a call and its changes. */
+  #first(update: Untrusted): AgentSignal[] {
+    const id = asText(update["toolCallId"]);
+    const isNamed = ["title", "name", "kind", "rawInput"].some((field) => update[field] !== undefined);
+    if (id === undefined || !isNamed || this.#calls.has(id) || this.#ended.has(id)) return [];
+    return [...this.#parts.turn(), ...this.#call(update)];
+  }
+
   #call(update: Untrusted): AgentSignal[] {
     const title = asText(update["title"]);
     const tool = asText(update["name"]) ?? asText(update["kind"]) ?? title ?? "tool";
@@ -83,10 +101,12 @@ export class Updates {
   #result(update: Untrusted): AgentSignal[] {
     const status = update["status"];
     if (status !== "completed" && status !== "failed") return [{ type: "alive" }];
-    this.#parts.endTool();
     const id = asText(update["toolCallId"]) ?? "";
+    if (this.#ended.has(id)) return [{ type: "alive" }];
+    this.#parts.endTool();
     const tool = this.#calls.get(id);
     this.#calls.delete(id);
+    if (id !== "" && this.#ended.size < MOST_CALLS) this.#ended.add(id);
     return [{ type: "tool_result", isError: status === "failed", ...(tool !== undefined && { tool }) }];
   }
 
@@ -96,4 +116,11 @@ export class Updates {
     if (cost?.["currency"] === "USD") this.#cost = asCount(cost["amount"]) ?? this.#cost;
     this.#context = asCount(update["used"]) ?? this.#context;
   }
+}
+
+/** The text of a list of blocks. */
+function textIn(content: unknown): string {
+  return asRecords(content)
+    .flatMap((block) => asText(block["text"]) ?? [])
+    .join("");
 }
