@@ -21,7 +21,7 @@ interface Backend {
   list?(): Promise<RemoteSandboxInfo[]>;
   sweep?(opts: { dryRun?: boolean; options?: SandboxOptions }): Promise<string[]>;
   trimCache?(maxBytes: number): Promise<string[]>;
-  probe?(): Promise<Finding[]>;
+  probe?(how?: ProbeOptions): Promise<Finding[]>;
   readonly writtenOptions?: readonly string[];
   readonly runsHere?: boolean;
   readonly prepared?: {
@@ -483,6 +483,7 @@ interface Finding {
   readonly status: "ok" | "limited" | "missing" | "unused";
   readonly detail: string;
   readonly fix?: string;
+  readonly manifest?: string;
 }
 
 interface ForkOptions<D extends Driver> {
@@ -521,6 +522,38 @@ declare class JournalReader {
   constructor(directory: string);
   read(): NetworkEvent[];
   close(): void;
+}
+
+interface KubernetesOptions {
+  context?: string;
+  kubeconfig?: string;
+  namespace?: string;
+  image?: string;
+  runtimeClassName?: string;
+  serviceAccount?: string;
+  nodeSelector?: Readonly<Record<string, string>>;
+  tolerations?: readonly KubernetesToleration[];
+  resources?: Readonly<Record<string, string>>;
+  podTemplate?: KubernetesPodTemplate;
+  workDir?: string;
+  user?: string;
+  lease?: number;
+}
+
+interface KubernetesPodTemplate {
+  metadata?: {
+    labels?: Readonly<Record<string, string>>;
+    annotations?: Readonly<Record<string, string>>;
+  };
+  spec?: Readonly<Record<string, unknown>>;
+}
+
+interface KubernetesToleration {
+  key?: string;
+  operator?: "Equal" | "Exists";
+  value?: string;
+  effect?: "NoSchedule" | "PreferNoSchedule" | "NoExecute";
+  tolerationSeconds?: number;
 }
 
 type LackingCapability =
@@ -656,6 +689,11 @@ interface PortableOptions
   expiresAt?: string | undefined;
 }
 
+interface ProbeOptions {
+  readonly options?: SandboxOptions;
+  readonly isThorough?: boolean;
+}
+
 interface ProcessExit {
   exitCode: number;
   signal?: string;
@@ -747,15 +785,6 @@ interface RemovalOptions {
 interface Resource {
   readonly kind: string;
   readonly [field: string]: unknown;
-}
-
-interface RunOptions {
-  argv?: readonly string[];
-  concurrency: number;
-  timeout?: number;
-  signal: AbortSignal;
-  onStage?(taskId: string, stage: TaskStage): void;
-  onResult(result: TaskResult, task: FileTask): Promise<void>;
 }
 
 declare const STATES: readonly ["creating", "ready", "kept", "removing"];
@@ -1171,33 +1200,12 @@ interface TaskFileOptions {
   trust?: boolean;
 }
 
-interface TaskResult {
-  taskId: string;
-  exitCode?: number;
-  timedOut?: boolean;
-  stdout?: string;
-  stderr?: string;
-  truncated?: {
-    stdout: boolean;
-    stderr: boolean;
-  };
-  durationMs?: number;
-  setupMs?: number;
-  error?: {
-    code: string;
-    message: string;
-    hint?: string;
-  };
-}
-
 interface TaskSetup {
   taskId: string;
   agentContainer: ContainerSetup;
   serviceContainers?: Readonly<Record<string, ContainerSetup>>;
   networkConfig?: NetworkConfig;
 }
-
-type TaskStage = "waiting" | "starting" | "running" | "stopping" | "done" | "failed";
 
 interface UploadOptions extends FileCallOptions {
   select?(path: string): boolean;
@@ -1249,8 +1257,6 @@ declare function capabilitiesOf(name: string): Promise<Capabilities | undefined>
 
 declare function chooseBackend(env: Readonly<Record<string, string | undefined>>): string;
 
-declare function commandOf(task: FileTask, argv: readonly string[] | undefined): string | readonly string[];
-
 declare function createContainerManager(
   open: () => ContainerEngine | Promise<ContainerEngine>,
   settings?: ManagerSettings,
@@ -1294,6 +1300,12 @@ declare global {
 
 declare global {
   interface GloveboxBackendOptions {
+    kubernetes?: KubernetesOptions;
+  }
+}
+
+declare global {
+  interface GloveboxBackendOptions {
     vercel?: VercelOptions;
   }
 }
@@ -1312,11 +1324,13 @@ declare function openNetworkJournal(id: string): JournalReader;
 
 declare function openSandbox(opts?: OpenOptions): Promise<Sandbox>;
 
+declare function parseFileTask(value: unknown, path: string, opts?: TaskFileOptions): FileTask;
+
 declare function parseGitHubRepo(repo: string): GitHubRepo;
 
 declare function parseTaskFile(text: string, path: string, opts?: TaskFileOptions): Promise<TaskFile>;
 
-declare function probeBackend(name: string): Promise<Finding[]>;
+declare function probeBackend(name: string, how?: ProbeOptions): Promise<Finding[]>;
 
 declare function readTaskFile(path: string, opts?: TaskFileOptions): Promise<TaskFile>;
 
@@ -1327,13 +1341,6 @@ declare function registerBackend(name: string, load: BackendLoader): void;
 declare function registerManager(name: string, load: ManagerLoader): void;
 
 declare function removeSandbox(id: string): Promise<void>;
-
-declare function runTasks(
-  manager: SandboxManager,
-  batch: Batch,
-  tasks: readonly FileTask[],
-  opts: RunOptions,
-): Promise<void>;
 
 declare function setGuestPath(path: string): void;
 
@@ -1392,6 +1399,7 @@ export {
   ImageOptions,
   ImageRequest,
   ImageSpec,
+  type KubernetesOptions,
   LackingCapability,
   Limits,
   ManagerFactory,
@@ -1417,7 +1425,6 @@ export {
   ReadOutputOptions,
   ReadStreamOptions,
   type ReapReport,
-  RunOptions,
   type Sandbox,
   SandboxError,
   type SandboxErrorCode,
@@ -1443,9 +1450,7 @@ export {
   TaskEvent,
   TaskExecOptions,
   TaskFile,
-  TaskResult,
   TaskSetup,
-  TaskStage,
   UploadOptions,
   type VercelOptions,
   WORKSPACE,
@@ -1457,7 +1462,6 @@ export {
   loadBackend as backendOf,
   capabilitiesOf,
   chooseBackend,
-  commandOf,
   createContainerManager,
   createDockerSandbox,
   createLocalSandbox,
@@ -1472,6 +1476,7 @@ export {
   managerNames,
   openNetworkJournal,
   openSandbox,
+  parseFileTask,
   parseGitHubRepo,
   parseTaskFile,
   probeBackend,
@@ -1480,7 +1485,6 @@ export {
   registerBackend,
   registerManager,
   removeSandbox,
-  runTasks,
   setGuestPath,
   shellQuote,
   withPreferredWorkDir,

@@ -23,8 +23,10 @@ const all = [
     "ports",
     "listing",
     "reopen",
+    "batch",
     "mcp",
     "egress",
+    "kubernetes",
   ],
 ];
 const flags = ["--json", "--quick", "--peers"];

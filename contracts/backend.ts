@@ -39,6 +39,14 @@ export interface RemoteSandboxInfo {
   remove(): Promise<void>;
 }
 
+/** How a backend is probed. */
+export interface ProbeOptions {
+  /** What the user's configuration says. */
+  readonly options?: SandboxOptions;
+  /** Whether the user asked for this backend alone: then it may take half a minute, and try what it can't know otherwise. Default false. */
+  readonly isThorough?: boolean;
+}
+
 /** What the ledger knows about one snapshot. A snapshot belongs to no process and outlives its sandbox. */
 export interface SnapshotRecord {
   readonly version: 1;
@@ -182,8 +190,8 @@ export interface Backend {
   sweep?(opts: { dryRun?: boolean; options?: SandboxOptions }): Promise<string[]>;
   /** Removes unused entries from the backend's cache until at most `maxBytes` bytes remain. Returns what it removed. */
   trimCache?(maxBytes: number): Promise<string[]>;
-  /** Reports what the backend needs on this machine, whether it is there, and how to fix it. Leaves nothing behind. */
-  probe?(): Promise<Finding[]>;
+  /** Reports what the backend needs on this machine, whether it is there, and how to fix it. Leaves no sandbox behind. */
+  probe?(how?: ProbeOptions): Promise<Finding[]>;
   /** Options under its name that may be written to a file. Never a secret, and nothing that only this process has. Default none. */
   readonly writtenOptions?: readonly string[];
   /** Whether it runs on this machine. Default false. */

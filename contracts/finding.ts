@@ -8,4 +8,6 @@ export interface Finding {
   readonly detail: string;
   /** The command or setting that fixes it. */
   readonly fix?: string;
+  /** A file that `fix` names, such as one for an administrator to apply. It has several lines. */
+  readonly manifest?: string;
 }

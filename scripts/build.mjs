@@ -10,6 +10,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const OWN = [
   ...["sandbox", "sandbox/host", "machine/failpoint", "sandbox/egress/dial", "util/tar/tar-pack"],
   ...["sandbox/backends/docker/engine/endpoint", "sandbox/backends/docker/engine/engine"],
+  ...["client/pod-exec", "clusters", "job-pod"].map((name) => `sandbox/backends/kubernetes/${name}`),
 ];
 
 /** Builds `dist/` from scratch, so that no file of an older build is shipped. */

@@ -31,10 +31,13 @@ export function startGroups(chunks) {
     ["cli.ts", "cli/verbs/help.ts", "cli/verbs/version.ts"].map((path) => byModule.get(at(path))),
   );
   const exec = modulesOf([byModule.get(at("cli/verbs/exec.ts"))]);
+  const batch = modulesOf([byModule.get(at("batch/run-batch.ts"))]);
   const groups = {
     base: (id) => (opening.has(id) || local.has(id)) && small.has(id),
     opening: (id) => opening.has(id),
     "on-this-machine": (id) => local.has(id),
+    // A program that imports the library must not load the command line for what both need.
+    shared: (id) => batch.has(id) && (command.has(id) || exec.has(id)),
     command: (id) => command.has(id) && id !== at("cli.ts"),
     running: (id) => exec.has(id) && !small.has(id),
   };

@@ -4,6 +4,7 @@ import { request } from "node:http";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { lastWords } from "./last-words.mjs";
 import { hasCommand } from "./system-parts.mjs";
 
 /**
@@ -57,13 +58,6 @@ export async function waitForEngine(folder, keeper, timeout = START_TIMEOUT) {
   throw new Error(
     `the Docker engine did not start: ${existsSync(log) ? lastWords(readFileSync(log, "utf8")) : "it wrote no log"}`,
   );
-}
-
-/** The last panic in a log, with the stack's first lines, or else the last lines. */
-function lastWords(log) {
-  const lines = log.split("\n");
-  const panic = lines.findLastIndex((line) => /^(panic|fatal error|unexpected fault)/.test(line));
-  return (panic === -1 ? lines.slice(-10) : lines.slice(panic, panic + 20)).join("\n");
 }
 
 function answers(socketPath) {

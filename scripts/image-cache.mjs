@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { buildUnderLock } from "./locked-build.mjs";
 import { makeBusybox, makeDebian } from "./make-image.mjs";
 import { hasCommand } from "./system-parts.mjs";
 
@@ -39,19 +39,9 @@ export async function ensureArchive(name, onProgress = () => {}) {
   const archive = archiveOf(name);
   if (existsSync(archive)) return archive;
   const lock = join(cacheFolder(), "lock");
-  const builder = [process.execPath, fileURLToPath(import.meta.url), name];
-  const args = ["--pdeathsig", "KILL", "flock", "--no-fork", lock, ...builder];
-  const child = spawn("setpriv", args, { stdio: ["ignore", "pipe", "pipe"] });
-  createInterface({ input: child.stdout }).on("line", onProgress);
-  let said = "";
-  child.stderr.setEncoding("utf8").on("data", (text) => {
-    said = (said + text).slice(-2_000);
+  await buildUnderLock(lock, [fileURLToPath(import.meta.url), name], onProgress).catch((error) => {
+    throw new Error(`${name} could not be built: ${error.message}`);
   });
-  const [code, signal] = await new Promise((resolve, reject) => {
-    child.once("error", reject);
-    child.once("close", (...end) => resolve(end));
-  });
-  if (code !== 0) throw new Error(`${name} could not be built: ${said.trim() || `ended with ${signal ?? code}`}`);
   return archive;
 }
 

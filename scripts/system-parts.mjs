@@ -1,4 +1,4 @@
-import { accessSync, constants, statSync } from "node:fs";
+import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { run } from "./processes.mjs";
@@ -43,7 +43,7 @@ const machines = [
   { commands: ["mke2fs"], packages: ["e2fsprogs"] },
 ];
 
-/** What `npm run test:egress` runs: clients in other languages, build tools, and a clock that can be wrong. */
+/** What `npm run test:egress` runs: clients in other languages, build tools, and a clock that can be wrong. Libraries are known by a folder. */
 const clients = [
   { commands: ["curl"], packages: ["curl"] },
   { commands: ["wget"], packages: ["wget"] },
@@ -51,8 +51,20 @@ const clients = [
   { commands: ["javac"], packages: ["default-jdk-headless"] },
   { commands: ["go"], packages: ["golang-go"] },
   { commands: ["/usr/bin/cargo"], packages: ["cargo"] },
+  { commands: [], folder: "/usr/share/doc/librust-ureq-dev", packages: ["librust-ureq-dev"] },
+  { commands: [], folder: "/usr/share/doc/librust-native-tls-dev", packages: ["librust-native-tls-dev"] },
+  { commands: [], folder: "/usr/lib/python3/dist-packages/grpc", packages: ["python3-grpcio"] },
   { commands: ["make"], packages: ["make"] },
   { commands: ["faketime"], packages: ["faketime"] },
+];
+
+/** What a Kubernetes of tests needs, besides what is built for it: tools for networks and certificates, and BusyBox. */
+const clusters = [
+  { commands: ["ip"], packages: ["iproute2"] },
+  { commands: ["nft"], packages: ["nftables"] },
+  { commands: ["openssl"], packages: ["openssl"] },
+  { commands: ["busybox"], packages: ["busybox-static"] },
+  { commands: ["debootstrap"], packages: ["debootstrap"] },
 ];
 
 /** Whether a program of this name, or at this path, can be started. */
@@ -86,7 +98,8 @@ export function missingExtras(exists = hasCommand, platform = process.platform, 
 }
 
 function lacking(list, exists) {
-  return list.filter((part) => !part.commands.some(exists)).flatMap((part) => part.packages);
+  const isThere = ({ commands, folder }) => commands.some(exists) || (folder !== undefined && existsSync(folder));
+  return list.filter((part) => !isThere(part)).flatMap((part) => part.packages);
 }
 
 /** The command that installs packages. */
@@ -121,6 +134,11 @@ export async function ensureExtras() {
 /** The same for the clients of `npm run test:egress`. */
 export async function ensureClients() {
   return await ensure(process.platform === "linux" ? lacking(clients, hasCommand) : []);
+}
+
+/** The same for a cluster. */
+export async function ensureClusterParts() {
+  return await ensure(process.platform === "linux" ? lacking(clusters, hasCommand) : []);
 }
 
 async function ensure(packages) {

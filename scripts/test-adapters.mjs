@@ -59,12 +59,34 @@ async function install() {
     expectSuccess(result, `npm view ${name}`);
     newest[name] = result.output.trim().split("\n").at(-1);
   }
-  mkdirSync(packages);
-  writeFileSync(join(packages, "package.json"), JSON.stringify({ private: true, dependencies: newest }));
-  const args = ["install", "--engine-strict=false", "--no-audit", "--no-fund", "--loglevel=error"];
-  expectSuccess(await npm(args, { cwd: packages, quiet: true }), "npm install");
+  const held = await installTogether(newest, dependencies);
   const changed = Object.keys(newest).filter((name) => newest[name] !== dependencies[name]);
-  return changed.map((name) => `${name} ${dependencies[name]} -> ${newest[name]}`).join(", ") || "all are the newest";
+  return [
+    ...changed.map((name) => `${name} ${dependencies[name]} -> ${newest[name]}`),
+    ...held.map((name) => `${name} stays: its newest can't be installed with the others`),
+    ...(changed.length + held.length === 0 ? ["all are the newest"] : []),
+  ].join(", ");
+}
+
+/** Installs these versions. Those that npm says don't go together become the pinned ones; gives their names. */
+async function installTogether(versions, pinnedVersions) {
+  const held = [];
+  mkdirSync(packages);
+  for (;;) {
+    writeFileSync(join(packages, "package.json"), JSON.stringify({ private: true, dependencies: versions }));
+    const args = ["install", "--engine-strict=false", "--no-audit", "--no-fund", "--loglevel=error"];
+    const result = await npm(args, { cwd: packages, quiet: true });
+    const isBlamed = (name) =>
+      versions[name] !== pinnedVersions[name] &&
+      result.output.includes(`${name}@"${versions[name]}" from the root project`);
+    const blamed = result.code === 0 ? [] : Object.keys(versions).filter(isBlamed);
+    if (blamed.length === 0) {
+      expectSuccess(result, "npm install");
+      return held;
+    }
+    for (const name of blamed) versions[name] = pinnedVersions[name];
+    held.push(...blamed);
+  }
 }
 
 function isWanted(name) {

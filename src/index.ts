@@ -3,6 +3,7 @@ export type * from "../contracts/types.js";
 export type { DaggerOptions, DaggerService } from "./sandbox/dagger.js";
 export type { DaytonaOptions } from "./sandbox/daytona.js";
 export { createDockerSandbox, type DockerOptions } from "./sandbox/docker.js";
+export type { KubernetesOptions } from "./sandbox/kubernetes.js";
 export { createLocalSandbox } from "./sandbox/local.js";
 export {
   DEFAULT_OPERATION_TIMEOUT,

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +8,10 @@ import { interleave, ratioGoal, row } from "../parts/measure.mjs";
 import { start } from "../parts/processes.mjs";
 
 const PROGRAM = fileURLToPath(new URL("../../dist/src/cli.js", import.meta.url));
+/** The newer Node of the tests, if it is installed: it keeps the compiled code of the command line. */
+const NEWER = fileURLToPath(
+  new URL(`../../tests/runtimes/node_modules/node-linux-${process.arch}/bin/node`, import.meta.url),
+);
 
 /** The command line with one short command in a new sandbox, against a Node that does nothing. */
 export async function measure({ isQuick }) {
@@ -22,6 +27,10 @@ export async function measure({ isQuick }) {
         await node("-e", "0");
         await start(...bwrapCommand(directory, ["/bin/true"]));
       },
+      ...(existsSync(NEWER) && {
+        "glovebox exec -- true, newer Node": () => start(NEWER, [PROGRAM, "exec", "--", "true"]),
+        "node -e 0, newer Node": () => start(NEWER, ["-e", "0"]),
+      }),
     };
     const samples = await interleave(variants, { rounds: isQuick ? 8 : 40, warmup: 2 });
     const rows = Object.entries(samples).map(([variant, taken]) => row(variant, taken));

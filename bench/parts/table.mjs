@@ -29,7 +29,7 @@ function goalLines(goal) {
   const lines = [
     `  ${reached ? "reached    " : "NOT REACHED"} ${what}: ${figure(value, unit)}${beside}, ${limitOf(goal)}`,
   ];
-  if (!reached && floor) lines.push(`              floor: ${floor.variant}, ${figure(floor.p50, floor.unit)}`);
+  if (floor) lines.push(`              floor: ${floor.variant}, ${figure(floor.p50, floor.unit)}`);
   return lines;
 }
 

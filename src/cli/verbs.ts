@@ -1,3 +1,4 @@
+import { useCompileCache } from "../machine/compile-cache.js";
 import type { VerbModule } from "./invocation.js";
 
 /** The module of each verb, loaded when it is used, so that the help loads no backend. */
@@ -16,6 +17,7 @@ const VERBS: Readonly<Record<string, () => Promise<VerbModule>>> = {
   export: () => import("./verbs/export.js"),
   import: () => import("./verbs/import.js"),
   push: () => import("./verbs/push.js"),
+  batch: () => import("./verbs/batch.js"),
   task: () => import("./verbs/task.js"),
   blueprints: () => import("./verbs/blueprints.js"),
   blueprint: () => import("./verbs/blueprint.js"),
@@ -37,9 +39,13 @@ const VERBS: Readonly<Record<string, () => Promise<VerbModule>>> = {
   help: () => import("./verbs/help.js"),
 };
 
+/** Verbs that load next to nothing, and should not make the home. */
+const SMALL = new Set(["version", "help", "completion"]);
+
 /** Loads the module of a verb. */
 export async function loadVerb(name: string): Promise<VerbModule> {
   const load = VERBS[name];
   if (load === undefined) throw new Error(`the verb ${name} has no module`);
+  if (!SMALL.has(name)) useCompileCache();
   return await load();
 }

@@ -10,6 +10,7 @@ import { userHome } from "./user-home.js";
 const PARTS = [
   "bases",
   "clones",
+  "compiled",
   "conformance",
   "etc",
   "locks",

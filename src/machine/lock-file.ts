@@ -76,6 +76,12 @@ export async function createContender(base: string, name?: string): Promise<Cont
   return { tryOnce, heldBefore: () => heldBefore, leave };
 }
 
+/** The live process that holds the lock `<base>.lock`; undefined if none does. */
+export async function liveHolder(base: string): Promise<LockHolder | undefined> {
+  const holder = await readHolder(`${base}.lock`);
+  return holder === undefined || isDead(holder) ? undefined : holder;
+}
+
 /** The names that dead processes hold locked in a directory. */
 export async function namesLeftLocked(directory: string): Promise<string[]> {
   const paths = (await readdir(directory))

@@ -32,7 +32,7 @@ export {
   trustedPath,
   uncommittedFiles,
 } from "./git.js";
-export { underPolicy, underTaskPolicy } from "./lifecycle.js";
+export { discardLive, underPolicy, underTaskPolicy } from "./lifecycle.js";
 export { conformanceOf } from "./probe.js";
 export { policiesInForce } from "./settings/policies.js";
 export { loadUserConfig, userConfigPath } from "./settings/user-config.js";

@@ -28,6 +28,7 @@ import { isLeftOver, reapAtStart, refuseExpired } from "./lifecycle/reap-records
 import { fillFromSnapshot, startOptions } from "./lifecycle/start-from-snapshot.js";
 import { createEmit, createSandbox, redactError, type SandboxLife } from "./portable.js";
 
+export { discardLive } from "./lifecycle/live-sandboxes.js";
 export { labelsSchema, referenceSchema } from "./lifecycle/naming.js";
 export { closeDriver } from "./lifecycle/open-entry.js";
 export { otherPlace } from "./lifecycle/other-place.js";
@@ -127,7 +128,10 @@ async function use({ driver, entry, opts, isNew }: Opened): Promise<Sandbox> {
       check(network, networkOption, "network");
       await assertNetwork(network);
     },
-    opened: (sandbox, of) => addLive(sandbox, of.id === driver.id ? opts : forkOptionsOf(opts, entryOf(of))),
+    opened: (sandbox, of) => {
+      const own = entryOf(of);
+      addLive(sandbox, of.id === driver.id ? opts : forkOptionsOf(opts, own), () => own?.discard());
+    },
   };
   const sandbox = createSandbox(driver, { ...opts, expiresAt: entry.expiresAt }, life);
   entry.deliverWarnings();
@@ -158,8 +162,14 @@ async function openNamed(backend: Backend, name: string, given: SandboxOptions):
 async function openAgain(backend: Backend, id: string, given: SandboxOptions): Promise<Sandbox> {
   return await inTurn(`id:${id}`, async () => {
     if (isLive(id)) assertBackend(backend, id, (await readRecord(id))?.backend);
-    return (await shareLive(id, given)) ?? (await use(await reopen(backend, id, given)));
+    return (await shareLive(id, withoutDefaults(backend, given))) ?? (await use(await reopen(backend, id, given)));
   });
+}
+
+/** The options of a call without those of the backend, if it has given none of them: an open sandbox has what it was opened with. */
+function withoutDefaults({ name, options }: Backend, given: SandboxOptions): SandboxOptions {
+  const { [name]: own, ...others } = given as SandboxOptions & Record<string, unknown>;
+  return isDeepStrictEqual(own, options?.parse({})) ? others : given;
 }
 
 /** The id of the sandbox that a call names by its id or its name. */

@@ -1,4 +1,4 @@
-import type { Backend } from "../../contracts/backend.js";
+import type { Backend, ProbeOptions } from "../../contracts/backend.js";
 import type { Finding } from "../../contracts/finding.js";
 import type { SandboxOptions } from "../../contracts/sandbox.js";
 import type { Capabilities } from "../../contracts/types.js";
@@ -6,7 +6,7 @@ import { checkPossible } from "./lifecycle.js";
 import { loadBackend } from "./registry.js";
 
 /** Probes a backend on this machine. If it can't be loaded, that is the only finding. */
-export async function probeBackend(name: string): Promise<Finding[]> {
+export async function probeBackend(name: string, how: ProbeOptions = {}): Promise<Finding[]> {
   let backend: Backend;
   try {
     backend = await loadBackend(name);
@@ -14,7 +14,7 @@ export async function probeBackend(name: string): Promise<Finding[]> {
     const { message, hint } = error as { message: string; hint?: string };
     return [{ name: "backend", status: "missing", detail: message, ...(hint !== undefined && { fix: hint }) }];
   }
-  return (await backend.probe?.()) ?? [];
+  return (await backend.probe?.(how)) ?? [];
 }
 
 /** What the conformance kit needs to know about a backend. */

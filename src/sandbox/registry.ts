@@ -4,10 +4,10 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Backend } from "../../contracts/backend.js";
 import { SandboxError } from "../../contracts/errors.js";
+import { addBackendName } from "../machine/backend-names.js";
 import { CODE, isCode } from "../util/is-code.js";
 import { nearestName } from "../util/nearest.js";
 import { invalidArgument } from "../util/schema.js";
-import { addBackendName } from "./backend-names.js";
 
 /** Loads a backend on first use. */
 export type BackendLoader = () => Promise<Backend>;
@@ -18,6 +18,7 @@ const backends = new Map<string, BackendLoader>([
   ["docker", async () => (await import("./backends/docker.js")).docker],
   ["vercel", async () => (await import("./backends/vercel.js")).vercel],
   ["dagger", async () => (await import("./backends/dagger.js")).dagger],
+  ["kubernetes", async () => (await import("./backends/kubernetes.js")).kubernetes],
 ]);
 
 for (const name of backends.keys()) addBackendName(name);

@@ -38,8 +38,8 @@ async function collect(stream: ReadableStream<Uint8Array> | null): Promise<strin
 onEachBackend(({ name, options, open }) => {
   describe("a session", () => {
     test("runs commands where and how it is told", async () => {
-      const session = createSandboxSession(await open({ workDir: "/work" }));
-      expect(session.description).toContain("Current working directory: /work");
+      const session = createSandboxSession(await open({ workDir: "/project" }));
+      expect(session.description).toContain("Current working directory: /project");
       expect(await session.run({ command: "echo out; echo err >&2; exit 3" })).toEqual({
         ...{ exitCode: 3, stdout: "out\n", stderr: "err\n" },
       });

@@ -8,8 +8,9 @@ const RANKS: Readonly<Record<string, number>> = {
   tasks: 5,
   testing: 5,
   harness: 6,
-  surfaces: 7,
-  root: 8,
+  batch: 7,
+  surfaces: 8,
+  root: 9,
 };
 
 const SURFACES = ["cli", "mcp", "viewer", "adapters"];
@@ -18,7 +19,7 @@ const SURFACES = ["cli", "mcp", "viewer", "adapters"];
 const CONTRACT_FILES = ["src/sandbox/types.ts"];
 
 /** The backends: `src/sandbox/backends/<name>.ts` and the room behind it, and `src/sandbox/<name>.ts`, which the specs name. */
-export const BACKENDS: readonly string[] = ["local", "docker", "daytona", "vercel", "dagger"];
+export const BACKENDS: readonly string[] = ["local", "docker", "daytona", "vercel", "dagger", "kubernetes"];
 
 /** The one file that names the backends, through `import()`. */
 export const REGISTRY = "src/sandbox/registry.ts";
@@ -64,6 +65,7 @@ export const LOADERS: readonly string[] = [REGISTRY, "src/harness/blueprint/impo
 export const PUBLIC_ROOM_FILES: readonly string[] = [
   ...CONTRACT_FILES,
   "src/sandbox/host.ts",
+  "src/harness/parts.ts",
   ...BACKENDS.map((name) => `src/sandbox/${name}.ts`),
 ];
 

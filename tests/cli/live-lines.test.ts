@@ -1,14 +1,30 @@
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
+import type { BatchProgress } from "../../src/batch.js";
 import { drawLiveLine } from "../../src/cli/terminal/live-line.js";
 import { createStyle } from "../../src/cli/terminal.js";
+import { LiveView } from "../../src/cli/verbs/batch/live-view.js";
 import { createLiveReporter } from "../../src/cli/verbs/run-view/live-reporter.js";
-import { LiveTable } from "../../src/cli/verbs/task/live-table.js";
 import type { RunEvent, RunEventBody } from "../../src/harness.js";
 
 function terminal(columns: number): PassThrough & { isTTY: boolean; columns: number } {
   return Object.assign(new PassThrough(), { isTTY: true, columns });
 }
+
+const progress: BatchProgress = {
+  total: 4,
+  done: 0,
+  passed: 0,
+  failed: 0,
+  refused: 0,
+  infra: 0,
+  running: 0,
+  waiting: 4,
+  causes: {},
+  retries: 0,
+  window: 4,
+  elapsedMs: 0,
+};
 
 test.each([
   [0, 79],
@@ -23,7 +39,7 @@ test.each([
 
 test("no line of a live table is folded", () => {
   const output = terminal(20);
-  const table = new LiveTable(output, {}, ["a-task-with-a-name-that-is-longer-than-that"]);
+  const table = new LiveView(output, {}, ["a-task-with-a-name-that-is-longer-than-that"], () => progress);
   table.stop();
   const drawn = String(output.read());
   expect([drawn.slice(0, 8), drawn.slice(-6)]).toEqual(["\x1b[J\x1b[?7l", "\n\x1b[?7h"]);
@@ -32,12 +48,41 @@ test("no line of a live table is folded", () => {
 test("the last drawing of a table shows every task", () => {
   const output = Object.assign(terminal(80), { rows: 5 });
   const ids = Array.from({ length: 30 }, (_, at) => `task-${at}`);
-  const table = new LiveTable(output, {}, ids);
+  const table = new LiveView(output, {}, ids, () => progress);
   for (const id of ids.slice(10)) table.set(id, "failed");
   table.stop();
   const drawn = String(output.read());
   expect(ids.filter((id) => !drawn.includes(`${id} `))).toEqual([]);
   expect(drawn).not.toContain("more");
+});
+
+test("a large batch has a row for what runs and what failed, and one line for all", async () => {
+  const output = Object.assign(terminal(120), { rows: 20 });
+  const ids = Array.from({ length: 1000 }, (_, at) => `task-${at}`);
+  const many = {
+    ...progress,
+    total: 1000,
+    done: 12,
+    passed: 10,
+    failed: 2,
+    rate: 4,
+    remainingMs: 247_000,
+    costUsd: 1.5,
+  };
+  const table = new LiveView(output, {}, ids, () => many);
+  try {
+    table.set("task-1", "passed");
+    table.set("task-2", "running");
+    table.set("task-3", "failed", "exit code 1");
+    await expect
+      .poll(() => String(output.read() ?? ""))
+      .toContain("12 of 1000 done · 10 passed · 2 failed · 4.0/s · 4 min 7 s left · $1.50");
+  } finally {
+    table.stop();
+  }
+  const last = String(output.read() ?? "");
+  expect(last).toContain("task-3");
+  expect(last).not.toMatch(/task-1 /);
 });
 
 test("the live line shows the tool call under way, and turns and cost as they grow", async () => {

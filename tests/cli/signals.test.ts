@@ -71,6 +71,16 @@ describe("[F-20] a signal", () => {
     expect(await bench.settled()).toEqual([]);
   });
 
+  it("that a program sends twice at once is one request: everything is taken down", async () => {
+    const run = bench.start(call(STUBBORN));
+    await run.printed("ready\n");
+    run.child.kill("SIGTERM");
+    run.child.kill("SIGHUP");
+    // The kernel delivers what has come together in an order of its own.
+    expect([129, 143]).toContain((await run.ended).code);
+    expect(bench.leftovers()).toEqual([]);
+  });
+
   it("SIGKILL leaves no process either", async () => {
     const run = bench.start(call(STUBBORN));
     await run.printed("ready\n");

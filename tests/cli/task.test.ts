@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ResultLine } from "../../src/cli/verbs/task/results-file.js";
+import type { BatchResult } from "../../src/batch.js";
 import { type Bench, createBench, program } from "../support/cli.js";
 import { BUSYBOX, useEngine, whyNoDocker } from "../support/docker/engine.js";
 import { askEngine } from "../support/docker/task-place.js";
@@ -19,12 +19,12 @@ describe("glovebox task run", () => {
     writeFileSync(path, text);
     return path;
   };
-  const linesOf = (text: string): ResultLine[] =>
+  const linesOf = (text: string): BatchResult[] =>
     text
       .trim()
       .split("\n")
       .filter(Boolean)
-      .map((line) => JSON.parse(line) as ResultLine);
+      .map((line) => JSON.parse(line) as BatchResult);
   beforeAll(async () => {
     bench = createBench();
     if (reason === undefined) env = { DOCKER_HOST: await useEngine(BUSYBOX) };
@@ -41,7 +41,7 @@ describe("glovebox task run", () => {
         `  - { taskId: three, agentContainer: ${agent}, run: "${last}", timeout: 20000 }`,
       ].join("\n");
     const path = write("first.yaml", text("sleep 60"));
-    const results = join(bench.path, "first.results.jsonl");
+    const results = join(bench.path, "first.batch", "results.jsonl");
     const argv = ["task", "run", path, "-bdocker", "-c3", "--", "sh", "-c", "echo $GLOVEBOX_TASK_ID"];
     const running = bench.start(argv, env);
     await running.printed('"taskId":"one"');
@@ -49,7 +49,7 @@ describe("glovebox task run", () => {
     running.child.kill("SIGINT");
     const stopped = await running.ended;
     expect(stopped.code).toBe(130);
-    expect(stopped.stderr).toContain("3 tasks: 1 succeeded, 1 failed, 0 could not be run, 1 not done");
+    expect(stopped.stderr).toContain("3 tasks: 1 passed, 1 failed, 1 not done");
     const first = linesOf(readFileSync(results, "utf8"));
     expect(first.map(({ taskId, exitCode, stdout, stderr }) => ({ taskId, exitCode, stdout, stderr }))).toEqual(
       expect.arrayContaining([
@@ -63,7 +63,7 @@ describe("glovebox task run", () => {
     write("first.yaml", text("echo quick"));
     const second = await bench.run(argv, { env });
     expect(linesOf(second.stdout)).toMatchObject([{ taskId: "three", exitCode: 0, stdout: "quick\n" }]);
-    expect(second.stderr).toContain("2 succeeded, 1 failed, 0 could not be run, 2 of them in an earlier run");
+    expect(second.stderr).toContain("3 tasks: 2 passed, 1 failed; ");
     expect(second.code).toBe(1);
     expect(linesOf(readFileSync(results, "utf8"))).toHaveLength(3);
 
@@ -87,13 +87,13 @@ describe("glovebox task run", () => {
     await running.shows("running");
     const { exitCode, output } = await running.ended;
     expect(exitCode).toBe(0);
-    expect(output).toMatch(/on-screen\s+\S*done\S*\s+exit code 0 after/);
-    expect(output).toContain("1 task: 1 succeeded");
+    expect(output).toMatch(/on-screen\s+\S*passed\S*\s+exit code 0 after/);
+    expect(output).toContain("1 task: 1 passed");
     expect(output).not.toContain('{"taskId"');
     const asked = [process.execPath, program, "task", "run", path, "--again", "--json", "--", "false"];
     const again = await (await terminals.run(asked, { ...bench.env, ...env, TERM: "xterm" })).ended;
     expect(again.output).toMatch(/on-screen\s+\S*failed\S*\s+exit code 1 after/);
-    expect(again.output).toContain(`results: ${path.replace(/yaml$/, "results.jsonl")}`);
+    expect(again.output).toContain(`results: ${path.replace(/yaml$/, "batch/results.jsonl")}`);
     expect(again.output).toContain('{"taskId":"on-screen"');
   });
 
@@ -110,7 +110,7 @@ describe("glovebox task run", () => {
       { taskId: "bad", error: { code: "invalid_argument", message: expect.stringContaining("nobody-knows") } },
       { taskId: "good", exitCode: 0 },
     ]);
-    expect(stderr).toContain("1 could not be run");
+    expect(stderr).toContain("2 tasks: 1 passed, 1 refused");
     expect(code).toBe(1);
     const retried = await bench.run(["task", "run", path, "--", "true"], { env });
     expect(linesOf(retried.stdout).map(({ taskId }) => taskId)).toEqual(["bad"]);
@@ -137,10 +137,11 @@ describe("glovebox task run", () => {
       stderr: expect.stringContaining('"idle" has nothing to run'),
     });
     const other = write("notes.txt", "milk\neggs\n");
-    const wrong = await bench.run(["task", "run", path, "--results", other, "--", "true"]);
-    expect(wrong.stderr).toContain("cannot read line 1");
+    const wrong = await bench.run(["task", "run", path, "--out", other, "--", "true"]);
+    expect(wrong.stderr).toContain(other);
+    expect(wrong.code).toBe(1);
     expect(readFileSync(other, "utf8")).toBe("milk\neggs\n");
-    expect(existsSync(join(bench.path, "third.results.jsonl"))).toBe(false);
+    expect(existsSync(join(bench.path, "third.batch"))).toBe(false);
   });
 
   test("says which line starts an engine that does not run", async () => {

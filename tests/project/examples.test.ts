@@ -17,6 +17,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 /** What each program must have printed when it found nothing wrong with itself. */
 const LAST_LINES: Readonly<Record<string, RegExp>> = {
   "agent-config": /^declared, decided, written$/,
+  batch: /^ran, stopped, went on, each task once$/,
   "chat-executor": /^error send_mail \{\}: there is no tool send_mail$/,
   container: /^confined, saved, forked, refused$/,
   dagger: /^failed, kept, forked, restored$/,
@@ -25,6 +26,7 @@ const LAST_LINES: Readonly<Record<string, RegExp>> = {
   "dev-server": /^served, changed, stopped$/,
   "mcp-server": /^served, refused, closed$/,
   "network-rules": /^to allow it: --network 'allow=DELETE api\.example\.com\/v1\/models\/1'$/,
+  kubernetes: /^opened, confined, refused, forked$/,
   hello: /^1 cat: \/etc\/shadow: /,
   "own-backend": /^folder: \d{3} passed, 0 failed, \d+ skipped$/,
   "own-manager": /^a manager of its own ran a task and its clone$/,
@@ -55,6 +57,11 @@ async function withDocker(): Promise<Surroundings> {
   const missing = whyNoDocker(BUSYBOX);
   if (missing !== undefined) return { ...NOTHING, missing };
   return { ...NOTHING, env: { DOCKER_HOST: await useEngine(BUSYBOX), GLOVEBOX_EXAMPLE_IMAGE: BUSYBOX } };
+}
+
+/** It needs a cluster that enforces network policies, which `tests/kubernetes` has. */
+async function withKubernetes(): Promise<Surroundings> {
+  return { ...NOTHING, missing: "no cluster: npm run test:kubernetes runs it" };
 }
 
 async function withDagger(): Promise<Surroundings> {
@@ -89,6 +96,7 @@ const SURROUNDINGS: Readonly<Record<string, () => Promise<Surroundings>>> = {
   container: withDocker,
   tasks: withDocker,
   dagger: withDagger,
+  kubernetes: withKubernetes,
   "daytona-branch": withDaytona,
   "pull-request": withGitHub,
 };

@@ -14,3 +14,13 @@ export async function expectRefused(call: Promise<unknown>, code: string, ...wor
   expect(error).toMatchObject({ code });
   for (const word of words) expect((error as SandboxError).message).toContain(word);
 }
+
+/** What a call is refused with; fails if it is not. */
+export async function refusalOf(call: Promise<unknown>): Promise<unknown> {
+  const outcome = await call.then(
+    () => "was taken",
+    (reason: unknown) => reason,
+  );
+  expect(outcome).toBeInstanceOf(SandboxError);
+  return outcome;
+}

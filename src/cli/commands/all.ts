@@ -1,3 +1,4 @@
+import { BATCH_COMMAND } from "./batch-command.js";
 import { BLUEPRINT_COMMANDS } from "./blueprint-commands.js";
 import type { CliCommand } from "./command.js";
 import { BACKEND_FLAG, type Flag, HELP_FLAG, JSON_FLAG, LABEL_FLAG, NAME_FLAG, SANDBOX_FLAGS } from "./flags.js";
@@ -126,6 +127,7 @@ export const COMMANDS: readonly CliCommand[] = [
   },
   ...RUN_COMMANDS,
   ...KEPT_COMMANDS,
+  BATCH_COMMAND,
   TASK_COMMAND,
   ...BLUEPRINT_COMMANDS,
   {

@@ -5,11 +5,14 @@ import { endProgram } from "./end-program.js";
 export type Ending = "SIGINT" | "SIGTERM" | "SIGHUP" | "SIGPIPE";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+/** Programs that end others often signal the process and its group: so soon, in milliseconds, a second one is no second request. */
+const SAME_REQUEST = 500;
 
-/** A request from outside to end the program: the first ends it cleanly, the second at once. */
+/** A request from outside to end the program: the first ends it cleanly, the second at once. Only a keyboard's counts twice within a moment. */
 export class Interruption {
   readonly #controller = new AbortController();
   #ending: Ending | undefined;
+  #askedAt = 0;
   #isTooLate = false;
 
   /** Aborted by the first request. */
@@ -37,7 +40,7 @@ export class Interruption {
     for (const name of SIGNALS) {
       process.on(name, () => {
         // Processes in the sandbox end with the channel; the next start reaps the files, which are in the ledger.
-        if (this.#ending !== undefined && this.#ending !== "SIGPIPE") endProgram(128 + constants.signals[name]);
+        if (this.#isAgain(name)) endProgram(128 + constants.signals[name]);
         this.end(name);
       });
     }
@@ -47,7 +50,13 @@ export class Interruption {
   end(ending: Ending): void {
     if (this.#ending !== undefined) return;
     this.#ending = ending;
+    this.#askedAt = performance.now();
     this.#controller.abort(Object.assign(new Error(`ended by ${ending}`), { exitCode: this.exitCode }));
+  }
+
+  #isAgain(name: Ending): boolean {
+    if (this.#ending === undefined || this.#ending === "SIGPIPE") return false;
+    return name === "SIGINT" || performance.now() - this.#askedAt > SAME_REQUEST;
   }
 
   /** Calls back on the first request, even if it came earlier. Returns a function that unsubscribes. */

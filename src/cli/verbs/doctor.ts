@@ -36,7 +36,9 @@ export async function run(invocation: Invocation): Promise<number> {
   const chosen = usual.backend ?? chooseBackend(process.env);
   const subject = named ?? chosen;
   const settings = await settingsFindings();
-  const { sections, backends } = await screen.during("looking at this machine", () => examine(chosen, named, settings));
+  const { sections, backends } = await screen.during("looking at this machine", () =>
+    examine(chosen, named, settings, usual),
+  );
   const works = !isBroken(settings) && sections.some(({ name, findings }) => name === subject && !isBroken(findings));
   const result = { chosen, subject, works, sections, backends };
   if (flags.has("json")) await screen.printJson({ default: chosen, works, backends, sections });
@@ -49,6 +51,7 @@ async function examine(
   chosen: string,
   named: string | undefined,
   settings: readonly Finding[],
+  options: OpenOptions,
 ): Promise<{ sections: Section[]; backends: BackendRow[] }> {
   const known = backendNames();
   const names = named !== undefined ? [named] : known.includes(chosen) ? known : [...known, chosen];
@@ -58,7 +61,9 @@ async function examine(
     const isUnknown = (each: Finding): boolean =>
       name === chosen && name !== named && each.name === "backend" && each.fix === undefined;
     const fix = "unset GLOVEBOX_BACKEND";
-    const findings = (await probeBackend(name)).map((each) => (isUnknown(each) ? { ...each, fix } : each));
+    const findings = (await probeBackend(name, { options, isThorough: name === named })).map((each) =>
+      isUnknown(each) ? { ...each, fix } : each,
+    );
     if (!findings.some((each) => each.name === "credentials"))
       findings.push(...credentialFindings(await credentialsOf(name), process.env));
     sections.push({ name, findings });

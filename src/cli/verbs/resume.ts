@@ -3,8 +3,8 @@ import { toInertLine } from "../../util/inert-text.js";
 import { UsageError } from "../commands.js";
 import { findRunId } from "../find-id.js";
 import type { Invocation } from "../invocation.js";
+import { limitsOf } from "../runs/run-options.js";
 import { tokenFor } from "../token.js";
-import { limitsOf } from "./run.js";
 import { environmentFailure, followRun } from "./run-view/follow-run.js";
 
 /** `glovebox resume [run]`. */

@@ -2,12 +2,13 @@ import { readFileSync } from "node:fs";
 import type { NetworkPolicy } from "../../../contracts/types.js";
 import { formatSecrets, type HarnessOptions, type InstallStep, prepareRun, runHarness } from "../../harness.js";
 import { entryText } from "../../sandbox/host.js";
-import { WORKSPACE, withUserConfig } from "../../sandbox.js";
+import { WORKSPACE } from "../../sandbox.js";
 import { toInertLine } from "../../util/inert-text.js";
 import { showCommand } from "../../util/shell.js";
-import { parseDuration, parseWord, UsageError } from "../commands.js";
+import { parseWord, UsageError } from "../commands.js";
 import type { Flags, Invocation } from "../invocation.js";
 import { networkOf } from "../network-flag.js";
+import { limitsOf, withRunDefaults } from "../runs/run-options.js";
 import { namingOf, secretsOf } from "../sandbox-options.js";
 import { tokenFor } from "../token.js";
 import { environmentFailure, followRun } from "./run-view/follow-run.js";
@@ -16,7 +17,7 @@ import { environmentFailure, followRun } from "./run-view/follow-run.js";
 export async function run(invocation: Invocation): Promise<number> {
   const { flags, screen } = invocation;
   try {
-    const options = await withDefaults(await withSecrets(invocation, await optionsOf(invocation)));
+    const options = await withRunDefaults(await withSecrets(invocation, await optionsOf(invocation)));
     if (!flags.has("dry-run")) return await followRun(invocation, (more) => runHarness({ ...options, ...more }));
     const { plan, blueprint, warnings } = await prepareRun(options);
     const nodes = blueprint.nodes.map(({ id, kind }) => ({ id, kind }));
@@ -121,29 +122,6 @@ async function withSecrets({ flags }: Invocation, options: HarnessOptions): Prom
   return flags.has("secret") ? { ...options, sandbox: { ...options.sandbox, ...(await secretsOf(flags)) } } : options;
 }
 
-/** The options of a run, completed from the user's configuration file. What the blueprint says wins over it. */
-async function withDefaults(options: HarnessOptions): Promise<HarnessOptions> {
-  const { sandboxType } = options;
-  const { backend, ...sandboxDefaults } = await withUserConfig(
-    sandboxType === undefined ? {} : { backend: sandboxType },
-  );
-  return {
-    ...options,
-    ...(backend !== undefined && { sandboxType: backend }),
-    ...(Object.keys(sandboxDefaults).length > 0 && { sandboxDefaults }),
-  };
-}
-
-/** The limits that the flags set. */
-export function limitsOf(flags: Flags): NonNullable<HarnessOptions["limits"]> {
-  const [time, cost, idle] = [flags.text("max-time"), flags.text("max-cost"), flags.text("idle-timeout")];
-  return {
-    ...(time !== undefined && { wall: parseDuration("--max-time", time) }),
-    ...(cost !== undefined && { costUsd: parseMoney("--max-cost", cost) }),
-    ...(idle !== undefined && { idle: parseDuration("--idle-timeout", idle) }),
-  };
-}
-
 function intentOf(flags: Flags): string {
   const [intent, file] = [flags.text("intent"), flags.text("intent-file")];
   if (intent !== undefined && file !== undefined) {
@@ -162,12 +140,6 @@ function parseInput(text: string): [string, string] {
   const separator = text.indexOf("=");
   if (separator > 0) return [text.slice(0, separator), text.slice(separator + 1)];
   throw new UsageError(`--input takes name=value, not "${text}"`, "for example --input issue=12");
-}
-
-function parseMoney(flag: string, text: string): number {
-  const amount = /^\$?\d+(\.\d+)?$/.test(text) ? Number(text.replace("$", "")) : 0;
-  if (amount > 0) return amount;
-  throw new UsageError(`${flag} takes an amount of US dollars, not "${text}"`, `for example ${flag} 2.50`);
 }
 
 function text<K extends string>(flags: Flags, flag: string, option: K): { [P in K]?: string } {

@@ -278,7 +278,7 @@ async function startDriver(
   const processes = processLimit(limits);
   const through = scopeCommand(id, limits, confined);
   const trust = confined ? await trustFor(network, secrets) : undefined;
-  const placed = confined && network !== "full" ? placeTrust(entry.directory, trust) : undefined;
+  const placed = confined && network !== "full" ? await placeTrust(entry.directory, trust) : undefined;
   const own = { workDir, trees, trust: placed, keptIn, network: jailNetwork(network), cgroups, processes, through };
   const jail = confined ? buildJail(own) : undefined;
   if (jail) recordEtc(id, jail.etc);
@@ -319,8 +319,8 @@ async function startDriver(
       }),
     async close() {
       secrets.close();
+      await removeTrust(entry.directory);
       if (!entry.keep) return;
-      removeTrust(entry.directory);
       // They are not needed until the sandbox is reopened.
       for (const path of cgroups) await removeCgroup(path);
       if (cgroups.length > 0) await entry.forget(({ kind }) => kind === "cgroup");

@@ -9,6 +9,8 @@ import { shareSandbox } from "../portable.js";
 interface Live {
   readonly sandbox: Sandbox;
   readonly opts: SandboxOptions;
+  /** Makes its end remove it, though it was to be kept. */
+  readonly discard: () => void;
 }
 
 const live = new Map<string, Live>();
@@ -30,8 +32,13 @@ const DEFAULTS: SandboxOptions = {
 };
 
 /** Makes a sandbox known to later calls of this process. */
-export function addLive(sandbox: Sandbox, opts: SandboxOptions): void {
-  live.set(sandbox.id, { sandbox, opts });
+export function addLive(sandbox: Sandbox, opts: SandboxOptions, discard: () => void): void {
+  live.set(sandbox.id, { sandbox, opts, discard });
+}
+
+/** Makes the teardown of an open sandbox remove it, though it was opened to be kept. */
+export function discardLive(id: string): void {
+  live.get(id)?.discard();
 }
 
 /** Remembers what has changed of the options of an open sandbox. */

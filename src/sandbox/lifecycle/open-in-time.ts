@@ -20,9 +20,16 @@ export async function openInTime(
     new SandboxError("aborted", "Opening the sandbox was aborted", { ...context, cause });
   const isAborted = (): boolean => asked?.aborted === true;
   if (isAborted()) throw aborted(asked?.reason);
-  const late = new AbortController();
-  const signal = asked === undefined ? late.signal : AbortSignal.any([asked, late.signal]);
-  const deadline = setTimeout(() => late.abort(), operationTimeout);
+  let isLate = false;
+  // Not AbortSignal.any: Node keeps a signal of that kind, and all that listens to it, for as long as the process runs.
+  const ending = new AbortController();
+  const { signal } = ending;
+  const end = (): void => ending.abort(asked?.reason);
+  asked?.addEventListener("abort", end, { once: true });
+  const deadline = setTimeout(() => {
+    isLate = true;
+    ending.abort();
+  }, operationTimeout);
   let undoing: NodeJS.Timeout | undefined;
   const over = new Promise<never>((_, reject) => {
     signal.addEventListener("abort", () => {
@@ -35,7 +42,7 @@ export async function openInTime(
   } catch (error) {
     opening.then((sandbox) => sandbox.teardown()).catch(() => undefined);
     if (isAborted()) throw aborted(error);
-    if (!late.signal.aborted) throw toSandboxError(explainGitFailure(error), context);
+    if (!isLate) throw toSandboxError(explainGitFailure(error), context);
     throw new SandboxError("unavailable", `The sandbox was not ready within ${operationTimeout} ms`, {
       ...context,
       cause: error,
@@ -44,5 +51,6 @@ export async function openInTime(
   } finally {
     clearTimeout(deadline);
     clearTimeout(undoing);
+    asked?.removeEventListener("abort", end);
   }
 }

@@ -1,9 +1,9 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import type { NetworkPolicy } from "../../../contracts/types.js";
+import { backendOptionNames } from "../../machine/backend-names.js";
 import { branchNameFault } from "../../util/branch-name.js";
 import * as is from "../../util/schema.js";
 import { check, invalidArgument, type Schema } from "../../util/schema.js";
-import { backendOptionNames } from "../backend-names.js";
 import { assertVariables, networkSchema, secretsSchema } from "../egress.js";
 import { type BackendOptions, MAX_FILE_BYTES, type SandboxOptions } from "../types.js";
 import { CREATING } from "./made-options.js";

@@ -68,9 +68,17 @@ export class ProcessWatch implements Stoppable {
 
   /** Starts the process. Rejects if it can't be started, or not within the deadline plus the time to confirm a kill. */
   async start(spec: StartSpec): Promise<DriverProcess> {
-    const { signal } = this.#unwanted;
-    const started = this.#state.driver.start({ ...spec, signal }).catch((error: unknown) => {
-      if (signal.aborted && error instanceof SandboxError && error.code === "aborted") return neverStarted();
+    const unwanted = this.#unwanted;
+    // A signal costs more than the rest of a start, and few starts wait for anything.
+    const withSignal = {
+      ...spec,
+      get signal() {
+        return unwanted.signal;
+      },
+    };
+    const start = this.#killed ? Promise.resolve(neverStarted()) : this.#state.driver.start(withSignal);
+    const started = start.catch((error: unknown) => {
+      if (this.#killed && error instanceof SandboxError && error.code === "aborted") return neverStarted();
       throw error;
     });
     const starting = started.then((process) => this.#adopt(process));

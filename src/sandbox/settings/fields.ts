@@ -1,8 +1,8 @@
 import type { NetworkPolicy } from "../../../contracts/types.js";
+import { backendOptionNames } from "../../machine/backend-names.js";
 import { nearestName } from "../../util/nearest.js";
 import * as is from "../../util/schema.js";
 import { invalidArgument, type Schema } from "../../util/schema.js";
-import { backendOptionNames } from "../backend-names.js";
 import { networkSchema } from "../egress.js";
 
 const written = { expected: "none, full or a list named allow", least: 1 } as const;

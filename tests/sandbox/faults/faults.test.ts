@@ -121,11 +121,18 @@ describe("time", () => {
     const sources = fileURLToPath(new URL("../../../src", import.meta.url));
     // Dates that other machines read, or that a service wrote; and when a file was asked for, to compare with its age.
     const dated = [
-      ...["backends/docker/labels.ts", "backends/vercel/credentials.ts", "backends/vercel/failure.ts"],
+      ...[
+        "backends/kubernetes.ts",
+        "backends/kubernetes/isolation.ts",
+        "backends/vercel/credentials.ts",
+        "backends/vercel/failure.ts",
+      ],
+      ...["credentials.ts", "credential-program.ts"].map((name) => `backends/kubernetes/client/${name}`),
       ...["git/source/clone-cache.ts", "git/repository/repository-lock.ts", "git/fast-commit/make-fast-commit.ts"],
       ...["egress/authority/make-authority.ts", "egress/secrets/command-source.ts", "egress/secrets/live-secret.ts"],
       ...["egress/secrets/credentials/aws-rewriting.ts", "egress/secrets/credentials/google-key.ts"],
     ].map((name) => `sandbox/${name}`);
+    dated.push("machine/owner-mark.ts");
     const files = readdirSync(sources, { recursive: true, encoding: "utf8" }).filter((name) =>
       /^(machine|ledger|sandbox)\b.*\.ts$/.test(name),
     );

@@ -1,7 +1,8 @@
 import { readdirSync } from "node:fs";
 import { sandboxesDir } from "../../../src/machine/home.js";
+import { homeMark } from "../../../src/machine/owner-mark.js";
 import { engineOf } from "../../../src/sandbox/backends/docker/engine/engines.js";
-import { HOME_LABEL, homeMark, SANDBOX_LABEL } from "../../../src/sandbox/backends/docker/labels.js";
+import { HOME_LABEL, SANDBOX_LABEL } from "../../../src/sandbox/backends/docker/labels.js";
 import { createDockerSandbox, docker } from "../../../src/sandbox/backends/docker.js";
 import type { Sandbox, SandboxOptions } from "../../../src/sandbox/types.js";
 import { removeSandbox } from "../../../src/sandbox.js";

@@ -9,7 +9,15 @@ const root = fileURLToPath(new URL("../../..", import.meta.url));
 
 /** What programs of `tests/children` load. */
 const LOADED = [
-  ...["sandbox/daytona", "sandbox/docker", "sandbox/dagger", "sandbox/local", "sandbox/reap", "sandbox/snapshots"],
+  ...[
+    "sandbox/daytona",
+    "sandbox/docker",
+    "sandbox/dagger",
+    "sandbox/kubernetes",
+    "sandbox/local",
+    "sandbox/reap",
+    "sandbox/snapshots",
+  ],
   ...["sandbox/git/snapshot/remove-snapshot", "sandbox/git/repository/repository", "sandbox/git/worktree/worktree"],
   ...[
     "ledger",

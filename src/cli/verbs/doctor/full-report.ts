@@ -13,12 +13,20 @@ export function fullReport(examination: Examination, style: Style): string {
       const row = [`  ${marks[finding.status]}`, finding.name, toInertLine(finding.detail)];
       return finding.fix === undefined ? [row] : [row, ["", "", dim(`fix: ${toInertLine(finding.fix)}`)]];
     });
-    return `${bold(toInertLine(name === chosen ? `${name} (default)` : name))}\n${formatTable(rows)}`;
+    const manifests = findings.flatMap(({ manifest }) => (manifest === undefined ? [] : [manifestOf(manifest, style)]));
+    const title = bold(toInertLine(name === chosen ? `${name} (default)` : name));
+    return [`${title}\n${formatTable(rows)}`, ...manifests].join("\n");
   });
   const [only] = backends;
   const isOne = only !== undefined && sections.length === 2;
   const table = isOne ? capabilitiesOf(only, style) : overview(backends, style);
   return `${blocks.join("\n")}\n${table}\n${verdictOn(subject, works, isOne && subject !== chosen, style)}\n`;
+}
+
+/** A file, to be copied as it is. */
+function manifestOf(text: string, { dim }: Style): string {
+  const lines = text.trimEnd().split("\n").map(toInertLine);
+  return [dim("# manifest"), ...lines, ""].join("\n");
 }
 
 /** The last line: whether the backend works. */

@@ -7,12 +7,6 @@ import type { SandboxOptions } from "../../types.js";
 import type { DockerOptions } from "./docker-options.js";
 import { imageName } from "./image/image-name.js";
 
-/**
- * The image of a sandbox whose options name none: a public one that is small, has a shell and Node, and gets security updates under this tag. The
- * guest needs nothing of it.
- */
-export const DEFAULT_IMAGE = "node:22-bookworm-slim";
-
 const workDir = is.and(is.path, (value, name) => {
   if (!posix.isAbsolute(value)) throw invalidArgument(name, "an absolute path", value);
   if (/^\/(proc|sys|dev|\.glovebox)(\/|$)/.test(posix.normalize(value))) {

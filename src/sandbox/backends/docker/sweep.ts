@@ -1,7 +1,8 @@
 import { snapshotIds } from "../../../ledger.js";
+import { homeMark } from "../../../machine/owner-mark.js";
 import type { Engine } from "./engine/engine.js";
 import { engineOf } from "./engine/engines.js";
-import { HOME_LABEL, homeMark, isAbandoned, KEPT_LABEL, OWNER_LABEL, SNAPSHOT_LABEL } from "./labels.js";
+import { HOME_LABEL, isAbandoned, KEPT_LABEL, OWNER_LABEL, SNAPSHOT_LABEL } from "./labels.js";
 import { removeContainer } from "./remove-container.js";
 import { removeImage, removeNetwork } from "./resources.js";
 

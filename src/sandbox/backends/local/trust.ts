@@ -1,5 +1,6 @@
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { removeOwnTree } from "../../../machine/remove-tree.js";
 import { hashedName, type Trust, trustPaths } from "../../egress.js";
 import type { JailBind } from "../../jail.js";
 import type { EtcChanges } from "./prepared-etc.js";
@@ -33,9 +34,9 @@ const MAX_BUNDLE = 8 << 20;
  * authority, so that all sandboxes share one. Without an authority they lead on to the host's own: the first one may come while the sandbox is open,
  * and programs that read nothing but the system's bundle must trust it, too.
  */
-export function placeTrust(directory: string, trust: Trust | undefined): PlacedTrust {
+export async function placeTrust(directory: string, trust: Trust | undefined): Promise<PlacedTrust> {
   const source = join(directory, DIRECTORY);
-  removeTrust(directory);
+  await removeTrust(directory);
   mkdirSync(source);
   chmodSync(source, 0o755);
   const { authority, bundle, java } = trustPaths(TRUST_FOLDER);
@@ -66,9 +67,9 @@ export function writeTrust(directory: string, trust: Trust): void {
   }
 }
 
-/** Removes the files. */
-export function removeTrust(directory: string): void {
-  rmSync(join(directory, DIRECTORY), { recursive: true, force: true });
+/** Removes the files. Commands can only read them, so this starts no program. */
+export async function removeTrust(directory: string): Promise<void> {
+  await removeOwnTree(join(directory, DIRECTORY));
 }
 
 /** The host's bundle. */

@@ -228,6 +228,28 @@ describe.each(MANAGERS)("opened by %s", (name) => {
     expect(told.slice(8).join("\n")).toMatch(/^touch: .*Read-only file system\n$/);
   });
 
+  test("programs in a prefix of npm below the home work, with their package and nothing else", async () => {
+    const program = '#!/bin/sh\ncat "$(dirname "$(readlink -f "$0")")/../beside"\n';
+    const real = join(manager.home, "global");
+    for (const prefix of [".npm-global", "work"]) {
+      put(`global/${prefix}/lib/node_modules/@some/agent/bin/cli.js`, program, 0o755);
+      put(`global/${prefix}/lib/node_modules/@some/agent/beside`, `of ${prefix}\n`, 0o644);
+      put(`global/${prefix}/lib/node_modules/other/secret`);
+      put(`global/${prefix}/.npmrc`);
+      mkdirSync(join(real, prefix, "bin"), { recursive: true });
+      symlinkSync("../lib/node_modules/@some/agent/bin/cli.js", join(real, prefix, "bin", `agent${prefix}`));
+    }
+    manager.own(real);
+    const env = {
+      HOME: real,
+      PATH: `${join(real, ".npm-global/bin")}:${join(real, "work/bin")}:/usr/bin:/bin`,
+      GLOVEBOX_HOME: join(manager.home, "state"),
+    };
+    const script = `agent.npm-global; agentwork 2>/dev/null || echo no agentwork; grep -rslF "${CANARY}" ${real}; true`;
+    // A folder that is not hidden may be where somebody works.
+    expect(await inside(script, { env })).toBe("of .npm-global\nno agentwork\n");
+  });
+
   test("files that a shell or a tool reads at its start are read by nothing outside", async () => {
     const repo = createRepository(join(manager.home, "planted"));
     const names = [".bashrc", ".profile", ".npmrc", ".envrc", ".gitconfig", ".editorconfig", ".env", "package.json"];

@@ -9,7 +9,8 @@ import { request as httpsRequest, Agent as SecureAgent } from "node:https";
 import type { Socket } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { SandboxError } from "../../../../../contracts/errors.js";
+import { SandboxError, type SandboxErrorCode } from "../../../../../contracts/errors.js";
+import { CallDeadline } from "../../call-deadline.js";
 import type { EngineEndpoint } from "./endpoint.js";
 import { connectionError, engineError } from "./engine-error.js";
 
@@ -105,8 +106,12 @@ export class Engine {
   }
 
   /** Runs a call until its deadline. `work` clears the deadline when it succeeds. */
-  async #inTime<T>(what: string, call: EngineCall, work: (deadline: Deadline) => Promise<T>): Promise<T> {
-    const deadline = new Deadline(call.timeout ?? PATIENCE, what, call.signal);
+  async #inTime<T>(what: string, call: EngineCall, work: (deadline: CallDeadline) => Promise<T>): Promise<T> {
+    const patience = call.timeout ?? PATIENCE;
+    const deadline = new CallDeadline(patience, call.signal, {
+      late: () => failure("unavailable", `The Docker engine did not answer ${what} within ${patience} ms`),
+      aborted: (cause) => failure("aborted", `${what} was aborted`, cause),
+    });
     try {
       return await work(deadline);
     } catch (error) {
@@ -154,49 +159,8 @@ export class Engine {
   }
 }
 
-/** One signal for the caller's abort and for the deadline. */
-class Deadline {
-  readonly #aborter = new AbortController();
-  readonly #caller: AbortSignal | undefined;
-  readonly #what: string;
-  #timer: NodeJS.Timeout | undefined;
-  readonly #onAbort = (): void => this.#aborter.abort(this.#caller?.reason);
-
-  constructor(patience: number, what: string, caller: AbortSignal | undefined) {
-    this.#caller = caller;
-    this.#what = what;
-    this.#timer = setTimeout(() => this.#aborter.abort(new LateAnswer(what, patience)), patience);
-    if (caller?.aborted) this.#onAbort();
-    else caller?.addEventListener("abort", this.#onAbort, { once: true });
-  }
-
-  get signal(): AbortSignal {
-    return this.#aborter.signal;
-  }
-
-  /** The answer has started: from now on only the caller's abort counts. */
-  started(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-  }
-
-  clear(): void {
-    this.started();
-    this.#caller?.removeEventListener("abort", this.#onAbort);
-  }
-
-  /** Why the call was aborted, if it was. */
-  reason(): SandboxError | undefined {
-    const { reason } = this.signal;
-    if (!this.signal.aborted || reason instanceof SandboxError) return reason as SandboxError | undefined;
-    return new SandboxError("aborted", `${this.#what} was aborted`, { backend: "docker", cause: reason });
-  }
-}
-
-class LateAnswer extends SandboxError {
-  constructor(what: string, patience: number) {
-    super("unavailable", `The Docker engine did not answer ${what} within ${patience} ms`, { backend: "docker" });
-  }
+function failure(code: SandboxErrorCode, message: string, cause?: unknown): SandboxError {
+  return new SandboxError(code, message, { backend: "docker", cause });
 }
 
 function isSuccess({ statusCode = 0 }: IncomingMessage): boolean {

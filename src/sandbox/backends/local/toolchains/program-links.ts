@@ -1,17 +1,18 @@
 import { existsSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
-import { dirname, join, relative, resolve, sep } from "node:path";
+import { basename, dirname, join, relative, resolve, sep } from "node:path";
 import { isProgram } from "../../../../machine/trusted-programs.js";
 
 /** The npm package, or the version of a program, that a path is in. */
 const WHOLE = [/^.*?\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/, /^.*?\/versions\/[^/]+(?=\/)/];
 
 /**
- * What installers put elsewhere in `~/.local` and linked to from `~/.local/bin`: the paths to show, so that the links work. A program
- * that is known to need the files beside it comes with them; of any other, only the file is shown.
+ * What installers put elsewhere in `~/.local`, `~/.npm-global` or the like, and linked to from its `bin`: the paths to show, so that the links work. A
+ * program that is known to need the files beside it comes with them; of any other, only the file is shown.
  */
 export function findLinkedPrograms(directory: string, home: string, isShowable: (path: string) => boolean): string[] {
-  const place = join(home, ".local");
-  if (directory !== join(place, "bin")) return [];
+  const place = dirname(directory);
+  // Only installers use hidden folders: in any other one somebody may work.
+  if (basename(directory) !== "bin" || dirname(place) !== home || !basename(place).startsWith(".")) return [];
   const found = new Set<string>();
   for (const entry of readdirSync(directory, { withFileTypes: true })) {
     const link = join(directory, entry.name);
