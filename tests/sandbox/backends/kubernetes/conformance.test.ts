@@ -15,6 +15,7 @@ import { testConformance } from "../../../support/test-conformance.js";
 describeUnless(whyNoFakeCluster(), "the kit on an API server of ours", {}, () => {
   const scratch = createScratch();
   const opened: Sandbox[] = [];
+  const unlimited = "pods of the fake have no limits";
   // A pod that a policy cuts off has no interface here.
   const { "network.none-interfaces": _, ...skips } = kubernetes.conformance?.skips ?? {};
   let cluster: FakeCluster;
@@ -28,7 +29,7 @@ describeUnless(whyNoFakeCluster(), "the kit on an API server of ours", {}, () =>
   testConformance(
     {
       backend: "kubernetes",
-      skips: { ...skips, "limits.memory": "pods of the fake have no limits" },
+      skips: { ...skips, "limits.memory": unlimited, "limits.cpus": unlimited },
       async open(opts = {}) {
         const own = { kubeconfig: cluster.kubeconfig, lease: 20_000, ...opts.kubernetes };
         const image = { image: "glovebox-test/debian:1" };
