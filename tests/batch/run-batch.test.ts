@@ -64,8 +64,10 @@ describe("a batch", () => {
     expect(new Set(all).size).toBe(60);
     expect(all).toHaveLength(60);
     expect(all.slice(0, 10)).toEqual(first);
-    const { attempts } = { attempts: place.lines("journal.jsonl").filter(({ t }) => t === "started").length };
-    expect(attempts).toBe(service.commands.length);
+    const attempts = place.lines("journal.jsonl").filter(({ t }) => t === "started").length;
+    // An attempt may be cut off before its command is sent, never after without a record.
+    expect(attempts).toBeGreaterThanOrEqual(service.commands.length);
+    expect(service.commands.length).toBeGreaterThanOrEqual(60);
     await expectNothingLeft(service);
   });
 
