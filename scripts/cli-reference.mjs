@@ -105,10 +105,12 @@ function section({ name, summary, operands, flags, notes = [], examples }) {
   ].join("\n\n");
 }
 
-/** The lines of a verb's notes, joined where a sentence goes on in the next one. */
+/** The lines of a verb's notes, joined where a sentence or an indented text goes on in the next one. */
 function paragraphs(lines) {
   return lines
     .join("\n")
+    .replaceAll(/\n +/g, " ")
+    .replaceAll(/^(\w+) {2,}/gm, "`$1`: ")
     .replaceAll(/(?<!\.)\n/g, " ")
     .split("\n");
 }
