@@ -2,6 +2,7 @@ import type { NetworkRule } from "../../../../contracts/types.js";
 import { hostInUrl } from "../host-name.js";
 import { type BlockReason, blockedHost, Refusal } from "../refusal.js";
 import { entryText } from "./entry-text.js";
+import { hasMethodParameter } from "./method-parameter.js";
 import { DEFAULT_PORTS, parseEntry, type Rule } from "./network-entry.js";
 import { readPath } from "./request-path.js";
 import { allowsRequest, deniesRequest, gitRequest, looksAtPath } from "./request-rule.js";
@@ -46,7 +47,7 @@ export function checkRequest(
       "request_unclear",
     );
   }
-  if (/(?:^|[?&;])_method=/i.test(target.replace(/%5f/gi, "_"))) {
+  if (hasMethodParameter(target)) {
     throw refuse(
       `the rules for ${where} do not allow the parameter _method: it could make another request of this one`,
       "request_unclear",

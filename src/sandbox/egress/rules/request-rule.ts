@@ -1,3 +1,4 @@
+import { decodeBytes } from "./method-parameter.js";
 import { coversPath, matchesPath, type PathPattern } from "./path-pattern.js";
 import { lenient, type RequestPath } from "./request-path.js";
 
@@ -24,7 +25,11 @@ interface GitRequest {
   readonly repository: readonly string[];
 }
 
-const SERVICES: Readonly<Record<string, GitService>> = { "git-upload-pack": "fetch", "git-receive-pack": "push" };
+/** A map, because an object also has the names of JavaScript's own, such as `constructor`. */
+const SERVICES: ReadonlyMap<string, GitService> = new Map([
+  ["git-upload-pack", "fetch"],
+  ["git-receive-pack", "push"],
+]);
 
 /** Whether the path of a request matters to a rule. */
 export function looksAtPath({ paths, git }: RequestRule): boolean {
@@ -91,28 +96,22 @@ function isAmong(patterns: readonly PathPattern[] | undefined, segments: readonl
 export function gitRequest(method: string, { segments, query }: RequestPath): GitRequest | undefined {
   const last = segments.at(-1) ?? "";
   if (method === "GET" && last === "refs" && segments.at(-2) === "info") {
-    const service = SERVICES[/^service=(git-[a-z-]+)$/.exec(query)?.[1] ?? ""];
+    const service = SERVICES.get(/^service=(git-[a-z-]+)$/.exec(query)?.[1] ?? "");
     return service && { service, repository: segments.slice(0, -2) };
   }
-  const service = method === "POST" && query === "" ? SERVICES[last] : undefined;
+  const service = method === "POST" && query === "" ? SERVICES.get(last) : undefined;
   return service && { service, repository: segments.slice(0, -1) };
 }
 
 /** The services that a request could be for. */
 function namedServices({ query }: RequestPath, segments: readonly string[]): GitService[] {
   if (segments.at(-1) === "refs" && segments.at(-2) === "info") {
-    const named = Object.entries(SERVICES).filter(([name]) => decoded(query).includes(name));
+    const named = [...SERVICES].filter(([name]) => decodeBytes(query).toLowerCase().includes(name));
     return named.length === 0 ? ["fetch"] : named.map(([, service]) => service);
   }
-  return Object.entries(SERVICES).flatMap(([name, service]) => (segments.at(-1) === name ? [service] : []));
+  return [...SERVICES].flatMap(([name, service]) => (segments.at(-1) === name ? [service] : []));
 }
 
 function repositoryOf(segments: readonly string[]): readonly string[] {
   return segments.slice(0, segments.at(-1) === "refs" ? -2 : -1);
-}
-
-function decoded(query: string): string {
-  return query
-    .replace(/%([0-9a-f]{2})/gi, (_all, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
-    .toLowerCase();
 }

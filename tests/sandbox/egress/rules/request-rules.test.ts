@@ -78,11 +78,24 @@ describe("methods", () => {
     },
   );
 
-  test.each(["/x?_method=DELETE", "/x?a=1&_METHOD=delete", "/x?%5fmethod=delete"])(
-    "nor can a parameter: %s",
+  test.each([
+    "/x?_method=DELETE",
+    "/x?a=1&_METHOD=delete",
+    "/x?%5fmethod=delete",
+    "/x?_%6Dethod=DELETE",
+    "/x?%5F%6d%65%74%68%6f%64%3DDELETE&_method%5B%5D=1",
+    "/x?a=1;_method=DELETE",
+    "/x?+_method=DELETE",
+    "/x?.method=DELETE",
+    "/x?_method[]=DELETE",
+  ])("nor can a parameter: %s", (path) => {
+    expect(isPassed({ methods: ["POST"] }, "POST", path)).toBe(false);
+  });
+
+  test.each(["/x?my_method=a", "/x?method=a", "/x?_methods=a", "/x?a=%26_method", "/x/_method?a=100%"])(
+    "a parameter that is none of these passes: %s",
     (path) => {
-      expect(isPassed({ methods: ["POST"] }, "POST", path)).toBe(false);
-      expect(isPassed({ methods: ["POST"] }, "POST", "/x?my_method=a")).toBe(true);
+      expect(isPassed({ methods: ["POST"] }, "POST", path)).toBe(true);
     },
   );
 });
@@ -256,6 +269,16 @@ describe("git", () => {
     expect(passed({ git: "push", paths: ["/org/repo.git"] })).toEqual([0, 1, 2, 3]);
     expect(passed({ git: "push", paths: ["/other/**"] })).toEqual([]);
   });
+
+  test.each(["constructor", "toString", "hasOwnProperty", "__proto__"])(
+    "a name that every object of JavaScript knows is no service: %s",
+    (name) => {
+      for (const method of ["GET", "POST"]) {
+        expect(isPassed({ git: "push" }, method, `/org/repo.git/${name}`)).toBe(false);
+        expect(isPassed({ git: "push" }, method, `/org/repo.git/info/refs?service=${name}`)).toBe(false);
+      }
+    },
+  );
 
   test("to deny pushing leaves fetching", () => {
     const rules = { allow: [HOST], deny: [{ host: HOST, git: "push" as const }] };
