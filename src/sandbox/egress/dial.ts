@@ -48,20 +48,26 @@ export interface Target {
   readonly reach: Reach;
 }
 
+/** A connection, and the address that it leads to. Undefined where an upstream proxy has resolved the name. */
+interface Dialed {
+  readonly socket: Socket;
+  readonly address: string | undefined;
+}
+
 /** Resolves a host once, and connects to an address that was checked, so that no second answer leads elsewhere. May throw a `Refusal`. */
-export async function dial(target: Target, route: Route, life: Lifetime): Promise<Socket> {
+export async function dial(target: Target, route: Route, life: Lifetime): Promise<Dialed> {
   const { host, port, reach } = target;
   const upstream = reach.scopes.every((scope) => scope === "public") ? route.upstreamFor?.(host, port) : undefined;
   if (upstream !== undefined) {
     // The upstream resolves names, and nothing is known of their addresses.
     if (isIP(host) > 0) await resolve(target, route, life);
-    return await dialUpstream(target, upstream, life, route.connectTimeout);
+    return { socket: await dialUpstream(target, upstream, life, route.connectTimeout), address: undefined };
   }
   const addresses = reach.scopes.includes("loopback") ? LOOPBACK : await resolve(target, route, life);
   let failure: unknown;
   for (const address of addresses) {
     try {
-      return await attempt(address, port, route, life);
+      return { socket: await attempt(address, port, route, life), address };
     } catch (error) {
       failure = error;
     }

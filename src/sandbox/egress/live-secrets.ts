@@ -1,13 +1,24 @@
 import type { SecretRule } from "../../../contracts/types.js";
 import type { FetchContext, SecretBroker } from "./secret-broker.js";
+import { isFor } from "./secret-rules.js";
 import type { OpenSecrets } from "./secrets.js";
+
+/** What is different since other secrets are used. */
+interface AppliedSecrets {
+  /** The placeholders, by the names of their variables. */
+  readonly env: Readonly<Record<string, string>>;
+  /** The variables that are no more. */
+  readonly gone: string[];
+  /** Whether a host had a secret that was removed or changed. Its value is not known any more, and can't be masked in an answer. */
+  isRevoked(host: string, port: number): boolean;
+}
 
 /** Other secrets that were fetched. One of the two must be called. */
 interface PreparedSecrets {
   /** The names that they belong to. */
   readonly hosts: readonly string[];
-  /** Uses them from now on. Gives the placeholders, and the variables that are no more. */
-  apply(): { env: Readonly<Record<string, string>>; gone: string[] };
+  /** Uses them from now on, and forgets the others. */
+  apply(): AppliedSecrets;
   /** Forgets them. */
   discard(): void;
 }
@@ -43,8 +54,16 @@ export class LiveSecrets {
       hosts: next.broker.hosts,
       apply: () => {
         this.#current = next;
+        const kept = new Set([...next.all.values()].map(({ secret }) => secret));
+        const revoked = [...(before?.all.values() ?? [])].flatMap(({ secret }) =>
+          kept.has(secret) ? [] : secret.hosts,
+        );
         before?.close(next);
-        return { env: next.env, gone: Object.keys(before?.env ?? {}).filter((name) => !Object.hasOwn(next.env, name)) };
+        return {
+          env: next.env,
+          gone: Object.keys(before?.env ?? {}).filter((name) => !Object.hasOwn(next.env, name)),
+          isRevoked: (host, port) => revoked.some((entry) => isFor(entry, host, port)),
+        };
       },
       discard: () => next.close(before),
     };

@@ -45,7 +45,7 @@ export interface Egress {
    * open it is `conflict`.
    */
   setRules(network: NetworkPolicy): Promise<Readonly<Record<string, string>>>;
-  /** Replaces the secrets, records them first, and cuts connections whose TLS ends elsewhere from now on. */
+  /** Replaces the secrets, records them first, and cuts connections that used one that is no more, or whose TLS ends elsewhere from now on. */
   setSecrets: NonNullable<Driver["setSecrets"]>;
   /** Lets nothing out from now on. */
   close(): Promise<void>;
@@ -191,8 +191,8 @@ export async function openEgress(channel: GuestChannel, opts: EgressOptions): Pr
           prepared.discard();
           throw error;
         }
-        const { env: placeholders, gone } = prepared.apply();
-        await proxy.narrowTo(proxy.policy);
+        const { env: placeholders, gone, isRevoked } = prepared.apply();
+        await proxy.narrowTo(proxy.policy, isRevoked);
         return { env: { ...envNow(), ...placeholders }, gone };
       });
     },

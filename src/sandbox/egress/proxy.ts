@@ -1,4 +1,5 @@
 import type { BlockedAnswer, BlockedRequest } from "../../../contracts/types.js";
+import { Admitted } from "./admitted.js";
 import { ClientStream } from "./client-stream.js";
 import type { EgressConnection } from "./connection.js";
 import { dial, PUBLIC_ROUTE, type Route } from "./dial.js";
@@ -49,18 +50,13 @@ const LIMITS: ProxyLimits = {
   question: 60_000,
 };
 
+/** What the audit log has for the rule of a connection that somebody allowed. */
+const ASKED = "onBlocked";
+
 /** What the proxy does to hosts whose requests it looks at. */
 export interface Inspector {
   /** Undefined for a host whose TLS stays end to end. */
-  inspectionOf(host: string, port: number): Omit<Inspection, "limits"> | undefined;
-}
-
-/** What a connection was let through to, and how. */
-interface Admitted {
-  readonly host: string;
-  readonly port: number;
-  readonly isPlain: boolean;
-  readonly isInspected: boolean;
+  inspectionOf(host: string, port: number): Omit<Inspection, "limits" | "begin"> | undefined;
 }
 
 /** A connection that is being served. */
@@ -146,22 +142,27 @@ export class EgressProxy {
     await this.#endAll("the rules of the proxy have changed");
   }
 
-  /** Applies other rules from now on, and cuts what they don't allow. What still waits to be let through is judged by them. */
-  async narrowTo(policy: EgressPolicy): Promise<void> {
+  /**
+   * Applies other rules from now on, and cuts what they don't allow. What still waits to be let through is judged by them. `isRevoked`: whether a
+   * host had a secret that it has no more.
+   */
+  async narrowTo(
+    policy: EgressPolicy,
+    isRevoked: (host: string, port: number) => boolean = () => false,
+  ): Promise<void> {
     this.#policy = policy;
-    await this.#end("the rules of the proxy have changed", (admitted) => !this.#stillPasses(admitted));
+    const isInspected = (host: string, port: number): boolean =>
+      this.#inspector?.inspectionOf(host, port) !== undefined;
+    await this.#end(
+      "the rules of the proxy have changed",
+      (admitted) =>
+        admitted !== undefined && (!admitted.stillPasses(policy, isInspected) || admitted.isInspectedFor(isRevoked)),
+    );
   }
 
   /** Applies rules that allow more than those before. Nothing is cut. */
   widenTo(policy: EgressPolicy): void {
     this.#policy = policy;
-  }
-
-  #stillPasses(admitted: Admitted | undefined): boolean {
-    if (admitted === undefined) return true;
-    const { host, port, isPlain, isInspected } = admitted;
-    if (!this.#policy.isAllowed(host, port) || (isPlain && !this.#policy.isPlain(host, port))) return false;
-    return isInspected === (this.#inspector?.inspectionOf(host, port) !== undefined);
   }
 
   /** Ends every connection and accepts no more; resolves when all have ended. */
@@ -229,19 +230,28 @@ export class EgressProxy {
       const { head, target } = asked;
       if (target.kind === "request") method = head?.method;
       const rule = await this.#admit(target, head?.method ?? "CONNECT", life);
+      // They may have changed just now, before it was known what to cut.
+      if (rule !== ASKED && !this.#policy.isAllowed(target.host, target.port))
+        throw new Error("the rules have changed");
       const { established } = manner;
       const { host, port } = target;
       const route = this.#route;
-      const connect: Exchange["dial"] = () =>
-        dial({ host, port, reach: this.#policy.reachOf(host, port) }, route, life);
+      const connect: Exchange["dial"] = async () => {
+        const reach = this.#policy.reachOf(host, port);
+        const { socket, address } = await dial({ host, port, reach }, route, life);
+        served.admitted?.reaches(reach, address);
+        return socket;
+      };
       passing = this.#traffic?.open({ host, port, rule, ...(method !== undefined && { method }) }, () => client.bytes);
       const exchange: Exchange = { client, life, route, dial: connect, established, report: this.#report, passing };
       const inspection = target.kind === "tunnel" && this.#inspector?.inspectionOf(target.host, target.port);
       const isPlain = target.kind === "tunnel" && this.#policy.isPlain(target.host, target.port);
-      served.admitted = { host, port, isPlain, isInspected: Boolean(inspection) };
+      const admitted = new Admitted(target, { isPlain, isInspected: Boolean(inspection) });
+      served.admitted = admitted;
       if (inspection) {
         const check = (request: RequestFacts): Promise<void> => this.#admitRequest(inspection, target, request, life);
-        await inspect(exchange, target, { ...inspection, check, limits: this.#limits });
+        const begin = (request: RequestFacts): (() => void) => admitted.begin(request);
+        await inspect(exchange, target, { ...inspection, check, begin, limits: this.#limits });
       } else if (head === undefined || target.kind === "tunnel") {
         this.#assertNotInspected(target);
         await tunnel(exchange, target, { isPlain, timeout: this.#limits.head });
@@ -249,6 +259,7 @@ export class EgressProxy {
         const check = (request: RequestFacts): void => this.#policy.checkRequest(host, port, request);
         const facts = { method: head.method, path: target.path, headers: head.headers };
         await this.#admitRequest({ check }, target, facts, life);
+        admitted.begin(facts);
         await forward(exchange, head, target, {
           via: { dial: connect },
           usualPort: 80,
@@ -287,7 +298,7 @@ export class EgressProxy {
     const entry = entryFor(host, port);
     const blocked: BlockedRequest = { host, port, reason: "not_allowed", ...request };
     const answer = await this.#ask({ request: blocked, entry, most: entry, isAllowed }, life);
-    if (answer !== "deny") return "onBlocked";
+    if (answer !== "deny") return ASKED;
     const end = entry === undefined ? endFor(host, port) : "";
     const message = `the rule network.allow of this sandbox does not allow ${place}${end}`;
     throw new Refusal(403, message, blockedHost(host, port, "not_allowed"), entry);

@@ -8,6 +8,7 @@ import { buffer, text } from "node:stream/consumers";
 import { connect, type TLSSocket } from "node:tls";
 import { makeAuthority } from "../../../src/sandbox/egress/authority.js";
 import type { RequestFacts } from "../../../src/sandbox/egress/policy.js";
+import type { EgressProxy } from "../../../src/sandbox/egress/proxy.js";
 import type { BlockedHost } from "../../../src/sandbox/egress/refusal.js";
 import type { SecretBroker } from "../../../src/sandbox/egress/secret-broker.js";
 import { createCertificate } from "./certificate.js";
@@ -26,6 +27,7 @@ export interface Received {
 export interface InspectedOrigin extends AsyncDisposable {
   readonly port: number;
   readonly proxyPort: number;
+  readonly proxy: EgressProxy;
   /** Goes through the proxy, and trusts the sandbox's authority alone. */
   readonly agent: Agent;
   /** The file with that authority. */
@@ -105,6 +107,7 @@ export async function startInspectedOrigin(
   return {
     port,
     proxyPort: proxy.port,
+    proxy: proxy.proxy,
     agent,
     authorityFile,
     originFile: certificate.path,

@@ -21,7 +21,7 @@ export interface Asked {
 export interface SecretServer {
   readonly port: number;
   readonly asked: Asked[];
-  /** Lets an answer of `/open` go on that waits after its first line. */
+  /** Lets an answer of `/open` go on that waits after its first line, and one of `/late`, which waits before its head. */
   goOn(): void;
   close(): void;
 }
@@ -76,6 +76,9 @@ async function answer(
   const key = String(headers["x-api-key"] ?? headers.authorization ?? "none");
   if (url.startsWith("/elsewhere")) {
     response.writeHead(302, { Location: `https://${url.split("=")[1]}/?key=${encodeURIComponent(key)}` }).end();
+  } else if (url.startsWith("/late")) {
+    await once(waiting, "go on");
+    response.setHeader("X-Reflected", key).end(key);
   } else if (url.startsWith("/open")) {
     response.write(`data: ${key}\n\n`);
     await once(waiting, "go on");

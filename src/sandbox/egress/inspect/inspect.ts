@@ -29,6 +29,8 @@ export interface Inspection {
   readonly limits: { head: number; response: number; idle: number; linger: number };
   /** Throws a `Refusal` for a request that the rules do not allow. */
   check(request: RequestFacts): void | Promise<void>;
+  /** A request that may pass is under way. The function that it gives is called when it is over. */
+  begin(request: RequestFacts): () => void;
   /** What changes in a request that they allow; undefined if nothing. `useSecret` gets the name of each secret whose value is put into it. */
   changesOf(method: string, useSecret: (name: string) => void): Rewriting | undefined;
 }
@@ -101,10 +103,17 @@ async function serveRequests(
   const agent = new OriginAgent(target, origin, life);
   for (let head: RequestHead | undefined = first; head; head = await nextHead(exchange.client, life, limits.idle)) {
     const request = innerTarget(head, target);
-    await inspection.check({ method: head.method, path: request.path, headers: head.headers });
-    const changes = writtenDown(exchange, head.method, inspection);
-    const passage: Passage = { via: { agent }, usualPort: 443, timeout: limits.response, ...(changes && { changes }) };
-    if (!(await forward(exchange, head, request, passage))) return;
+    const end = await begin(inspection, head, request);
+    try {
+      const changes = writtenDown(exchange, head.method, inspection);
+      const passage: Passage = {
+        ...{ via: { agent }, usualPort: 443, timeout: limits.response },
+        ...(changes && { changes }),
+      };
+      if (!(await forward(exchange, head, request, passage))) return;
+    } finally {
+      end();
+    }
   }
 }
 
@@ -124,19 +133,33 @@ async function inspectStreams(
   const { ca, limits } = inspection;
   const origin = new OriginSession(target, { dial: exchange.dial, ca, timeout: route.connectTimeout }, life);
   const taken = await serveHttp2(socket, { life, ...limits }, async (stream, list) => {
+    let end: (() => void) | undefined;
     try {
       const head = readStreamHead(list);
       const request = innerTarget(head, target);
-      await inspection.check({ method: head.method, path: request.path, headers: head.headers });
+      end = await begin(inspection, head, request);
       const changes = writtenDown(exchange, head.method, inspection);
       const { response: timeout, linger } = limits;
       await forwardStream(stream, head, request, { life, origin, timeout, linger, changes });
     } catch (error) {
       if (error instanceof Refusal && error.blocked) exchange.report(error.blocked);
       throw error;
+    } finally {
+      end?.();
     }
   });
   if (taken === 0) reportFailure(exchange, target, failure);
+}
+
+/** Checks a request, which is under way from then on. Gives the function to call when it is over. */
+async function begin(
+  inspection: Inspection,
+  { method, headers }: RequestHead,
+  { path }: RequestTarget,
+): Promise<() => void> {
+  const facts = { method, path, headers };
+  await inspection.check(facts);
+  return inspection.begin(facts);
 }
 
 /** What changes in a request. It is written down before it is sent, with the secrets that are known by then. */

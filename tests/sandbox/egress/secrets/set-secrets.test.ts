@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { NetworkEvent, SecretRule } from "../../../../contracts/types.js";
 import { createLocalSandbox } from "../../../../src/sandbox/backends/local.js";
@@ -111,6 +112,34 @@ for line in sys.stdin:
     expect((await sandbox.shell("printenv TEST_ONE")).stdout).toBe("");
     await sandbox.exec({ argv: ["curl", "-sSk", "-H", `x-api-key: ${sent}`, `https://${at(ONE)}/`] });
     expect(server.asked.at(-1)?.headers["x-api-key"]).toBe(sent);
+  });
+
+  test.each<[what: string, path: string, next: () => Record<string, SecretRule>]>([
+    ["removed, and whose answer has not begun", "/late", () => ({})],
+    ["removed, and whose answer has begun", "/open", () => ({})],
+    ["replaced", "/late", () => ({ TEST_ONE: { ...rule(ONE), from: { env: "TEST_TWO" } } })],
+    ["moved to another host", "/late", () => ({ TEST_ONE: rule(TWO) })],
+  ])("cuts a request with a secret that is %s, and shows nothing of it", async (_, path, next) => {
+    await using sandbox = await createLocalSandbox({ network: network(), secrets: { TEST_ONE: rule(ONE) } });
+    const script = `curl -sSi -H "x-api-key: $TEST_ONE" https://${at(ONE)}${path}`;
+    await using child = await sandbox.spawn({ argv: ["sh", "-c", script] });
+    await expect.poll(() => server.asked.at(-1)?.headers["x-api-key"]).toBe(VALUE);
+    await sandbox.setSecrets(next());
+    server.goOn();
+    const output = await text(child.stdout);
+    expect(output).not.toContain(VALUE);
+    expect((await child.wait()).exitCode).not.toBe(0);
+  });
+
+  test("leaves the requests of secrets that stay", async () => {
+    const both = { TEST_ONE: rule(ONE), TEST_TWO: rule(TWO) };
+    await using sandbox = await createLocalSandbox({ network: network(), secrets: both });
+    const script = `curl -sS -H "x-api-key: $TEST_TWO" https://${at(TWO)}/late; printf ' %s' "$TEST_TWO"`;
+    await using child = await sandbox.spawn({ argv: ["sh", "-c", script] });
+    await expect.poll(() => server.asked.at(-1)?.headers["x-api-key"]).toBe(OTHER);
+    await sandbox.setSecrets({ TEST_TWO: rule(TWO) });
+    server.goOn();
+    expect(await text(child.stdout)).toMatch(/^(glovebox\w{32}) \1$/);
   });
 
   test("a changed secret gets another placeholder, and its value is fetched again", async () => {
