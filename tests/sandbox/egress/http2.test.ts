@@ -254,6 +254,19 @@ describe("the protocol", () => {
     other.destroy();
   });
 
+  test("nor where a variable of this process tells Node to accept every certificate", async () => {
+    process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = "0";
+    try {
+      await using own = await startHttp2Origin(scratch.path, NAME, { broker, isUnknown: true });
+      const other = await own.session();
+      expect(await ask(other, { ":path": "/", ...key() })).toMatchObject({ status: 502 });
+      expect(own.asked).toEqual([]);
+      other.destroy();
+    } finally {
+      delete process.env["NODE_TLS_REJECT_UNAUTHORIZED"];
+    }
+  });
+
   test("a program that connects and asks for nothing is reported", async () => {
     await using own = await startHttp2Origin(scratch.path, NAME);
     (await own.open()).destroy();

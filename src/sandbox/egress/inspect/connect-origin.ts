@@ -1,4 +1,4 @@
-import type { Socket } from "node:net";
+import { isIP, type Socket } from "node:net";
 import { connect, type TLSSocket } from "node:tls";
 import { hostInUrl } from "../host-name.js";
 import type { Lifetime } from "../lifetime.js";
@@ -26,8 +26,12 @@ export async function connectOrigin(
   const plain = await route.dial();
   const socket = connect({
     socket: plain,
-    servername: host,
+    host,
+    // An address is no name that a hello could carry.
+    ...(isIP(host) === 0 && { servername: host }),
     ALPNProtocols: [protocol],
+    // Without it, NODE_TLS_REJECT_UNAUTHORIZED could say that any certificate will do.
+    rejectUnauthorized: true,
     ...(route.ca && { ca: [...route.ca] }),
   });
   const verified = new Promise<void>((resolve, reject) => {

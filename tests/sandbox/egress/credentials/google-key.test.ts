@@ -112,14 +112,16 @@ test.each([
   expect(server.forms.length).toBe(before + 1);
 });
 
-test("an endpoint whose certificate nobody knows gets nothing", async () => {
+test.each([undefined, "0"])("an endpoint whose certificate nobody knows gets nothing (%s)", async (variable) => {
   const { ca } = tokenInternals;
   delete tokenInternals.ca;
+  if (variable !== undefined) process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = variable;
   const before = server.forms.length;
   try {
     await expect(fetchGoogleToken("GOOGLE", keyFile(), [SCOPE], DIRECT)).rejects.toThrow("DEPTH_ZERO_SELF_SIGNED_CERT");
   } finally {
     if (ca !== undefined) tokenInternals.ca = ca;
+    delete process.env["NODE_TLS_REJECT_UNAUTHORIZED"];
   }
   expect(server.forms.length).toBe(before);
 });

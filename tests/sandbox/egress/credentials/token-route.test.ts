@@ -22,6 +22,7 @@ beforeAll(async () => {
 afterEach(() => {
   upstream.asked.length = 0;
   delete egressInternals.variables;
+  delete process.env["NODE_TLS_REJECT_UNAUTHORIZED"];
 });
 afterAll(async () => {
   upstream.close();
@@ -59,15 +60,19 @@ test("a token is asked for through the proxy of the user's own variables, unless
   expect(upstream.asked.length).toBe(1);
 });
 
-test("without network.ca, no other authority is accepted, also behind the proxy", async () => {
-  const before = tokens.forms.length;
-  await expect(open({ allow: [], upstream: proxy() })).rejects.toMatchObject({
-    code: "unavailable",
-    message: expect.stringContaining("DEPTH_ZERO_SELF_SIGNED_CERT"),
-  });
-  expect(upstream.asked.length).toBe(1);
-  expect(tokens.forms.length).toBe(before);
-});
+test.each([undefined, "0"])(
+  "without network.ca, no other authority is accepted behind the proxy (%s)",
+  async (variable) => {
+    if (variable !== undefined) process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = variable;
+    const before = tokens.forms.length;
+    await expect(open({ allow: [], upstream: proxy() })).rejects.toMatchObject({
+      code: "unavailable",
+      message: expect.stringContaining("DEPTH_ZERO_SELF_SIGNED_CERT"),
+    });
+    expect(upstream.asked.length).toBe(1);
+    expect(tokens.forms.length).toBe(before);
+  },
+);
 
 test("a proxy that refuses is named in the error", async () => {
   const strict = await startUpstream("Basic none");

@@ -36,5 +36,7 @@ export async function connectUpstream(
   const life = new Lifetime(timeout);
   const socket = await dialUpstream({ host, port }, upstream, life, timeout);
   socket.once("close", () => life.end());
-  return connect({ socket, host, ...(isIP(host) === 0 && { servername: host }), ...(ca && { ca: [...ca] }) });
+  const name = isIP(host) === 0 && { servername: host };
+  // Whatever NODE_TLS_REJECT_UNAUTHORIZED says.
+  return connect({ socket, host, ...name, ...(ca && { ca: [...ca] }), rejectUnauthorized: true });
 }
