@@ -1,3 +1,5 @@
+import { decodeBytes } from "../lenient-path.js";
+
 /** `_method`, in the spellings that some servers take for it: with a space or a dot, as a list, in other letters. */
 const METHOD = /^\s*[_.]method\s*(?:\[|$)/i;
 
@@ -8,9 +10,4 @@ export function hasMethodParameter(target: string): boolean {
     const [name = "", ...value] = parameter.split("=");
     return value.length > 0 && METHOD.test(decodeBytes(name.replaceAll("+", " ")));
   });
-}
-
-/** Decodes byte by byte: what isn't UTF-8, or no escape, must not hide the rest. */
-export function decodeBytes(text: string): string {
-  return text.replace(/%([0-9a-f]{2})/gi, (_all, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
 }

@@ -1,10 +1,14 @@
 import type { SecretRule } from "../../../../contracts/types.js";
 import { registerSecret } from "../../../util/sanitize.js";
 import type { Rewriting } from "../forward.js";
+import { lenientPath } from "../lenient-path.js";
 import { isFor, parseSecretHost, type SecretHost } from "../secret-rules.js";
 import { checkTokenUrl, exchangingTokens, TokenVault, withTokens } from "./credentials.js";
 import { maskedForms, replaceInHeader } from "./encodings.js";
 import { makePlaceholder } from "./placeholder.js";
+
+/** Methods whose answers have no tokens. Some endpoints answer a GET, too. */
+const BODILESS: ReadonlySet<string> = new Set(["HEAD", "OPTIONS"]);
 
 /** The logins that programs in a sandbox make by themselves: their tokens stay in the memory of this process. */
 export class LoginSecret {
@@ -19,7 +23,7 @@ export class LoginSecret {
     this.#api = rule.hosts.flatMap((entry) => parseSecretHost(entry) ?? []);
     this.#endpoints = tokenUrls.map((text) => {
       const { hostname, port, pathname } = checkTokenUrl(name, text);
-      return { host: { host: hostname, isWildcard: false, port: Number(port || 443) }, path: pathname };
+      return { host: { host: hostname, isWildcard: false, port: Number(port || 443) }, path: lenientPath(pathname) };
     });
     this.hosts = [...this.#api, ...this.#endpoints.map(({ host }) => host)];
     this.#vault = new TokenVault({
@@ -43,12 +47,13 @@ export class LoginSecret {
     const paths = this.#endpoints.filter((each) => isFor(each.host, host, port)).map(({ path }) => path);
     const isApi = this.#api.some((entry) => isFor(entry, host, port));
     const usual = isApi ? withTokens(vault, otherwise, { replaceInHeader, onUsed }) : otherwise;
-    if (paths.length === 0 || method !== "POST") return usual;
+    if (paths.length === 0 || BODILESS.has(method)) return usual;
     let chosen = usual;
     return {
       async ofRequest(request, body) {
         const [path = ""] = request.path.split("?", 1);
-        if (paths.includes(path)) {
+        // Whatever a server takes for its endpoint: otherwise another spelling would bring the tokens in.
+        if (paths.includes(lenientPath(path))) {
           chosen = exchangingTokens(vault, usual);
           onUsed();
         }

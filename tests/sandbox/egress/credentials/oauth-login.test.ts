@@ -172,6 +172,46 @@ test("a form as an answer is searched, too", async () => {
   expect(body).toMatch(/^access_token=glovebox\w{32}&scope=a$/);
 });
 
+test.each([
+  ["POST", "/%66ixed"],
+  ["POST", "//fixed"],
+  ["POST", "/fixed/"],
+  ["POST", "/FIXED"],
+  ["POST", "/./fixed"],
+  ["POST", "/other/../fixed"],
+  ["POST", "/other/%2e%2e/fixed"],
+  ["POST", "/%2566ixed"],
+  ["POST", "/fixed;a=b"],
+  ["POST", "/fixed?a=b"],
+  ["POST", "/fixed%20"],
+  ["PUT", "/fixed"],
+  ["post", "/fixed"],
+  ["GET", "/fixed"],
+])("tokens come in by no other spelling of the endpoint: %s %s", async (method, path) => {
+  // One that nobody has seen: it would be masked.
+  const fresh = JSON.stringify({ access_token: `access-${method}-${Buffer.from(path).toString("hex")}` });
+  answers = { [path]: { type: "application/json", body: fresh } };
+  const { status, body } = await origin.send(
+    AUTH,
+    { method, path, headers: FORM },
+    method === "GET" ? undefined : "a=b",
+  );
+  expect({ status, body }).toEqual({
+    status: 200,
+    body: expect.stringMatching(/^\{"access_token":"glovebox\w{32}"\}$/),
+  });
+});
+
+test("other paths of the endpoint's host are left alone", async () => {
+  for (const path of ["/fixed/more", "/fix", "/fixed2", "/a/fixed"]) {
+    answers = { [path]: { type: "text/html", body: "plain" } };
+    expect(await origin.send(AUTH, { method: "POST", path, headers: FORM }, "a=b")).toMatchObject({
+      status: 200,
+      body: "plain",
+    });
+  }
+});
+
 test("after closing, a placeholder is nothing", async () => {
   const own = new LoginSecret("LOGIN", { hosts: [API] }, [`https://${AUTH}/token`]);
   expect(own.hosts.map(({ host, port }) => `${host}:${port}`)).toEqual([`${API}:443`, `${AUTH}:443`]);
