@@ -13,10 +13,36 @@ export function isSecretName(name: string): boolean {
     .some((part) => SECRET_PARTS.has(part.toUpperCase().replace(/S$/, "")));
 }
 
-/** Every form a secret may have in a text: plain, in JSON, URL-encoded and in base64. */
+/** Every form a secret may have in a text: plain, in JSON, in HTML, URL-encoded and in base64. */
 export function secretForms(value: string): string[] {
+  return [...new Set([value, ...jsonForms(value), ...htmlForms(value), ...urlForms(value), ...base64Forms(value)])];
+}
+
+/** As JavaScript and Python write it; with `\/`, as PHP does; and with escapes for what HTML would understand, as Go and Java do. */
+function jsonForms(value: string): string[] {
   const json = JSON.stringify(value).slice(1, -1);
-  return [...new Set([value, json, ...urlForms(value), ...base64Forms(value)])];
+  const escaped = (pattern: RegExp): string =>
+    json.replace(pattern, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return [json, json.replaceAll("/", "\\/"), escaped(/[<>&]/g), escaped(/[<>&'=]/g)];
+}
+
+/** What the languages and template engines that many servers use make of the characters that they escape. */
+const HTML_ESCAPES: readonly Readonly<Record<string, string>>[] = [
+  { '"': "&quot;", "'": "&#39;" },
+  { '"': "&quot;", "'": "&#x27;" },
+  { '"': "&quot;", "'": "&#039;" },
+  { '"': "&#34;", "'": "&#39;" },
+  { '"': "&#34;", "'": "&#39;", "+": "&#43;" },
+  { '"': "&quot;", "'": "&#x27;", "`": "&#x60;", "=": "&#x3D;" },
+  { '"': "&quot;", "'": "&#39;", "`": "&#x60;", "=": "&#x3D;", "/": "&#x2F;" },
+  {},
+];
+
+function htmlForms(value: string): string[] {
+  return HTML_ESCAPES.map((more) => {
+    const escapes = { "&": "&amp;", "<": "&lt;", ">": "&gt;", ...more };
+    return value.replace(/[&<>"'+`=/]/g, (c) => escapes[c as keyof typeof escapes] ?? c);
+  });
 }
 
 function urlForms(value: string): string[] {

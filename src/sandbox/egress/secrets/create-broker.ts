@@ -90,14 +90,15 @@ function createRewriting(
       return headers.map(([name, value]) => [mask(name), mask(value)]);
     },
     ofBody(headers) {
-      if (isCompressed(headers)) return undefined;
-      const patterns = isFramed(headers) ? masks().map(ofSameLength) : masks();
+      // A program may get a host to say that an answer is compressed which isn't. In one that is, nothing is found.
+      const hasLengths = isFramed(headers) || isCompressed(headers);
+      const patterns = hasLengths ? masks().map(ofSameLength) : masks();
       return (pieces) => replaceIn(pieces, patterns);
     },
   };
 }
 
-/** Messages of gRPC say how long they are, so what takes the place of a value has its length. */
+/** Messages of gRPC, and the parts of compressed bodies, say how long they are, so what takes the place of a value has its length. */
 function ofSameLength({ text, label }: Mask): Mask {
   return { text, label: Buffer.alloc(text.length, label) };
 }

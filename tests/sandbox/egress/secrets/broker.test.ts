@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
 import type { SecretRule } from "../../../../contracts/types.js";
@@ -155,10 +156,39 @@ test("an answer that can't be a value is not held back", async () => {
 
 test("compressed bodies pass as they are", async () => {
   const secrets = await open({ TEST_KEY: { hosts: ["a.test"], in: "body" } });
-  expect(changes(secrets).ofBody([["Content-Encoding", "br"]])).toBeUndefined();
-  expect(changes(secrets).ofBody([["content-encoding", "identity"]])).toBeDefined();
+  const body = gzipSync("a body that compresses ".repeat(100));
+  const pieces = changes(secrets).ofBody([["Content-Encoding", "gzip"]])?.(cut(body, [10, 50]));
+  expect((await collect(pieces as AsyncIterable<Buffer>)).equals(body)).toBe(true);
   const request = { path: "/", headers: [["Content-Encoding", "gzip"]] as Headers };
   expect((await changes(secrets).ofRequest(request)).body).toBeUndefined();
+});
+
+test.each(["gzip", "br", "gzip, identity", "x"])(
+  "a body that is not compressed, and is said to be, has no value in it: %s",
+  async (coding) => {
+    const secrets = await open({ TEST_KEY: { hosts: ["a.test"] } });
+    const body = Buffer.from(`you sent ${VALUE}, and ${Buffer.from(VALUE).toString("base64")}`);
+    const pieces = changes(secrets).ofBody([["Content-Encoding", coding]])?.(cut(body, [12]));
+    const shown = (await collect(pieces as AsyncIterable<Buffer>)).toString();
+    expect(shown).toMatch(/^you sent glovebox\w+, and glovebox\w+$/);
+    expect(shown.length).toBe(body.length);
+  },
+);
+
+test.each([
+  ["JSON of PHP", 'aa/bb+cc<dd>&"ee', 'aa\\/bb+cc<dd>&\\"ee'],
+  ["JSON of Go", 'aa/bb+cc<dd>&"ee', 'aa/bb+cc\\u003cdd\\u003e\\u0026\\"ee'],
+  ["JSON of Java", "aa=bb'cc<dd>&", "aa\\u003dbb\\u0027cc\\u003cdd\\u003e\\u0026"],
+  ["HTML", `aa/bb+cc<dd>&"ee'=`, "aa/bb+cc&lt;dd&gt;&amp;&quot;ee&#39;="],
+  ["HTML of Python", `aa/bb+cc<dd>&"ee'=`, "aa/bb+cc&lt;dd&gt;&amp;&quot;ee&#x27;="],
+  ["HTML of Go", `aa/bb+cc<dd>&"ee'=`, "aa/bb&#43;cc&lt;dd&gt;&amp;&#34;ee&#39;="],
+  ["HTML of PHP", `aa/bb+cc<dd>&"ee'=`, "aa/bb+cc&lt;dd&gt;&amp;&quot;ee&#039;="],
+  ["HTML of Handlebars", `aa/bb+cc<dd>&"ee'=`, "aa/bb+cc&lt;dd&gt;&amp;&quot;ee&#x27;&#x3D;"],
+  ["HTML of Mustache", `aa/bb+cc<dd>&"ee'=`, "aa&#x2F;bb+cc&lt;dd&gt;&amp;&quot;ee&#39;&#x3D;"],
+])("the value is masked in %s", async (_, value, written) => {
+  const secrets = await open({ TEST_KEY: { hosts: ["a.test"] } }, value);
+  const pieces = changes(secrets).ofBody([])?.(cut(Buffer.from(`<p>${written}</p>`), [7]));
+  expect((await collect(pieces as AsyncIterable<Buffer>)).toString()).toBe(`<p>${secrets.env["TEST_KEY"]}</p>`);
 });
 
 test("the value is masked in the names and values of headers, and in base64 at each alignment", async () => {
