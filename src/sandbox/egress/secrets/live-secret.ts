@@ -41,6 +41,7 @@ export class LiveSecret {
   readonly #values = new Map<string, () => void>();
   #current: (FetchedValue & { renewAt: number }) | undefined;
   #fetching: Promise<string> | undefined;
+  #isClosed = false;
 
   constructor(name: string, rule: SecretRule, context: FetchContext) {
     this.name = name;
@@ -75,13 +76,14 @@ export class LiveSecret {
     try {
       return await this.#fetching;
     } catch (error) {
-      if (current?.expiresAt === undefined || current.expiresAt <= Date.now()) throw error;
+      if (this.#isClosed || current?.expiresAt === undefined || current.expiresAt <= Date.now()) throw error;
       return current.value;
     }
   }
 
-  /** Forgets the values. */
+  /** Forgets the values, also one that is being fetched. */
   close(): void {
+    this.#isClosed = true;
     this.#current = undefined;
     for (const unregister of this.#values.values()) unregister();
     this.#values.clear();
@@ -89,6 +91,7 @@ export class LiveSecret {
 
   async #fetch(signal: AbortSignal | undefined): Promise<string> {
     const fetched = await this.#fetchFrom(signal);
+    if (this.#isClosed) throw new Error("the secret is no more");
     const { value, expiresAt = Number.POSITIVE_INFINITY } = fetched;
     if (this.signer === undefined) checkValue(this.name, value, this.place);
     const life = expiresAt - Date.now();

@@ -1,4 +1,6 @@
+import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { SecretRule } from "../../../../contracts/types.js";
@@ -192,6 +194,26 @@ describe("a program", () => {
     expireAt(Date.now() + 3_600_000);
     expect(await Promise.all([1, 2, 3].map(() => valueNow(secrets)))).toEqual(Array(3).fill("value-2-0123"));
     expect(readFileSync(log, "utf8")).toBe("x\nx\n");
+  });
+
+  test("that still runs when the secret is removed: its value is forgotten, too", async () => {
+    const [pipe, later] = [join(scratch.path, "pipe"), join(scratch.path, "later")];
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const expiresAt = new Date(Date.now() + 600_000).toISOString();
+    const answer = (value: string): string => `printf '{ "value": "${value}", "expiresAt": "${expiresAt}" }'`;
+    const script = `if test -e ${later}; then cat ${pipe} >/dev/null; ${answer("too-late-0123456789")}; else ${answer(VALUE)}; fi`;
+    execFileSync("mkfifo", [pipe]);
+    const secrets = await open({ command: [program("late.sh", script)] });
+    writeFileSync(later, "");
+    vi.setSystemTime(Date.now() + 580_000);
+    const asked = valueNow(secrets);
+    asked.catch(() => undefined);
+    const writing = writeFile(pipe, ""); // opens once the program reads
+    secrets.close();
+    await writing;
+    await expect(asked).rejects.toMatchObject({ status: 502 });
+    expect(redact("too-late-0123456789")).toBe("too-late-0123456789");
+    expect(redact(VALUE)).toBe(VALUE);
   });
 
   test("that fails later: the old value is used until it expires, then requests are refused by name", async () => {
