@@ -60,6 +60,7 @@ describe("requests that can be read in two ways", () => {
     ["an empty Host", 400, () => `GET http://${host()}/ HTTP/1.1\r\nHost:\r\n\r\n`],
     ["a head too long", 431, () => `${line()}X: ${"x".repeat(70_000)}\r\n\r\n`],
     ["a head without an end", 431, () => `${line()}${"X: x\r\n".repeat(12_000)}`],
+    ["a method too long", 400, () => line().replace("POST", "X".repeat(33)).concat("\r\n")],
     ["half a head", 400, () => line()],
     ["another protocol", 400, () => "\x16\x03\x01\x00\x05hello\r\n\r\n"],
   ])("%s: %i", async (_what, status, message) => {

@@ -63,13 +63,16 @@ export function checkRequest(
   const request = { method, path };
   const denying = deny.find(({ requests }) => requests !== undefined && deniesRequest(requests, request));
   if (denying !== undefined) {
-    throw refuse(`${denying.name} (${entryText(denying.entry)}) does not allow ${method} ${shown(target)}`, "denied");
+    const what = `${method} ${shown(target)}`;
+    throw refuse(`${denying.name} (${entryText(denying.entry)}) does not allow ${what}`, "denied");
   }
   if (allow.some(({ requests }) => requests === undefined || allowsRequest(requests, request))) return;
   const known = allow.map(({ entry }) => entryText(entry)).join(", ");
   const isPrivate = allow.every((rule) => rule.isPrivate);
+  const flag = flagFor({ host, port, isPrivate }, { method, path: target });
+  const remedy = flag === undefined ? "" : `\nto allow it: ${flag}`;
   throw refuse(
-    `the rules for ${where} do not allow ${method} ${shown(target)}\nthey allow: ${known}\nto allow it: ${flagFor({ host, port, isPrivate }, { method, path: target })}`,
+    `the rules for ${where} do not allow ${method} ${shown(target)}\nthey allow: ${known}${remedy}`,
     "request_not_allowed",
   );
 }
@@ -100,8 +103,9 @@ function hostOf({ host, isPrivate }: Place): Pick<NetworkRule, "host" | "private
   return { host, ...(isPrivate && { private: true }) };
 }
 
-/** What to type for a request. Characters that a shell or the flag itself reads are left to a wildcard. */
-function flagFor(place: Place, request: RequestFacts): string {
+/** What to type for a request; undefined if a flag can't have its method. Other characters that a shell or the flag itself reads are left to a wildcard. */
+function flagFor(place: Place, request: RequestFacts): string | undefined {
+  if (!/^[A-Z][A-Z-]*$/.test(request.method)) return undefined;
   const found: NetworkRule = ruleFor(place, request) ?? { ...hostOf(place), methods: [request.method] };
   const { port: _, paths = [], ...rule } = found;
   const isPlain = paths.length > 0 && paths.every((path) => /^\/[\w/.~@:+-]*$/.test(path));

@@ -318,6 +318,15 @@ describe("a refusal", () => {
     const message = refusalOf(rules, { method: "PUT", path })?.message ?? "";
     expect(message.split("to allow it: ")[1]).toBe("--network 'allow=PUT api.example.com/**'");
   });
+
+  test.each(["A'`TOUCH`'", "A+B", "delete"])(
+    "says nothing to type for a method that a flag can't have: %s",
+    (method) => {
+      const message = refusalOf(rules, { method, path: "/v1/models" })?.message ?? "";
+      expect(message).toContain("the rules for api.example.com do not allow ");
+      expect(message).not.toContain("to allow it");
+    },
+  );
 });
 
 test("a host with rules has its TLS ended at their ports, and no other", () => {
