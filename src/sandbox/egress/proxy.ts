@@ -1,5 +1,4 @@
 import type { BlockedAnswer, BlockedRequest } from "../../../contracts/types.js";
-import { Admitted } from "./admitted.js";
 import { ClientStream } from "./client-stream.js";
 import type { EgressConnection } from "./connection.js";
 import { dial, PUBLIC_ROUTE, type Route } from "./dial.js";
@@ -13,6 +12,7 @@ import { Lifetime } from "./lifetime.js";
 import { type EgressPolicy, entryFor, privateRuleFor, type RequestFacts, ruleFor } from "./policy.js";
 import { type BlockedHost, blockedHost, Refusal, reportOnce, toAnswer } from "./refusal.js";
 import type { RequestTarget } from "./request-target.js";
+import { Admitted } from "./rules/admitted.js";
 import { entryText } from "./rules/entry-text.js";
 import { type Asking, type OpenQuestion, Questions } from "./traffic/questions.js";
 import type { Passing, Traffic } from "./traffic/traffic.js";

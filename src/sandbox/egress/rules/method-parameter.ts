@@ -1,4 +1,4 @@
-import { decodeBytes } from "../lenient-path.js";
+import { decodeBytes } from "./lenient-path.js";
 
 /** `_method`, in the spellings that some servers take for it: with a space or a dot, as a list, in other letters. */
 const METHOD = /^\s*[_.]method\s*(?:\[|$)/i;

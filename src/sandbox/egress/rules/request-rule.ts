@@ -1,4 +1,4 @@
-import { decodeBytes } from "../lenient-path.js";
+import { decodeBytes } from "./lenient-path.js";
 import { coversPath, matchesPath, type PathPattern } from "./path-pattern.js";
 import { lenient, type RequestPath } from "./request-path.js";
 

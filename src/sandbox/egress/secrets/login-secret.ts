@@ -1,7 +1,7 @@
 import type { SecretRule } from "../../../../contracts/types.js";
 import { registerSecret } from "../../../util/sanitize.js";
 import type { Rewriting } from "../forward.js";
-import { lenientPath } from "../lenient-path.js";
+import { lenientPath } from "../rules/lenient-path.js";
 import { isFor, parseSecretHost, type SecretHost } from "../secret-rules.js";
 import { checkTokenUrl, exchangingTokens, TokenVault, withTokens } from "./credentials.js";
 import { maskedForms, replaceInHeader } from "./encodings.js";

@@ -1,5 +1,5 @@
-import type { EgressPolicy, Reach, RequestFacts } from "./policy.js";
-import type { RequestTarget } from "./request-target.js";
+import type { EgressPolicy, Reach, RequestFacts } from "../policy.js";
+import type { RequestTarget } from "../request-target.js";
 
 /** What a connection was let through to, and what it is used for. */
 export class Admitted {
