@@ -1,3 +1,5 @@
+import { isUnclear } from "./request-path.js";
+
 /** A pattern of whole paths: `*` for any text within a segment, `**` for any segments. */
 export interface PathPattern {
   readonly text: string;
@@ -14,7 +16,7 @@ export function parsePathPattern(text: string): PathPattern | { expected: string
   if (!text.startsWith("/")) return { expected: "a path that starts with a slash" };
   if (NEVER_IN_PATHS.test(text)) return { expected: "a decoded path without a query, %, ; or \\" };
   const segments = text.slice(1).split("/");
-  if (segments.slice(0, -1).includes("") || segments.some((segment) => segment === "." || segment === "..")) {
+  if (segments.slice(0, -1).includes("") || segments.some(isUnclear)) {
     return { expected: "a path without empty segments, . and .." };
   }
   if (segments.some((segment) => segment.includes(ANY_SEGMENTS) && segment !== ANY_SEGMENTS)) {

@@ -17,10 +17,17 @@ export function readPath(target: string): RequestPath | undefined {
   if (raw.slice(0, -1).includes("") || raw.some((segment) => segment === "." || segment === "..")) return undefined;
   try {
     const segments = raw.map(decodeURIComponent);
-    return segments.some((segment) => /\p{Cc}/u.test(segment)) ? undefined : { segments, query };
+    return segments.some(isUnclear) ? undefined : { segments, query };
   } catch {
     return undefined;
   }
+}
+
+/** Whether a decoded segment could be another, or several: Windows drops final dots and spaces, and some servers know wide forms of letters. */
+export function isUnclear(segment: string): boolean {
+  const narrow = segment.normalize("NFKC");
+  if (/\p{Cc}/u.test(segment) || /^[. ]+$/.test(narrow)) return true;
+  return narrow !== segment && /[/\\]/.test(narrow);
 }
 
 /** A path as the most lenient server would read it, for rules that deny: it ignores case, final slashes, dots and spaces. */

@@ -37,6 +37,8 @@ describe("a rule that is refused", () => {
     ["a path with a query", { host: HOST, paths: ["/v1?x"] }, "paths[0]"],
     ["an encoded path", { host: HOST, paths: ["/a", "/v%31"] }, "paths[1]"],
     ["a path that climbs", { host: HOST, paths: ["/v1/../x"] }, "paths[0]"],
+    ["a path that no request has", { host: HOST, paths: ["/v1/.../x"] }, "paths[0]"],
+    ["a path with a wide slash", { host: HOST, paths: ["/v1\uff0fx"] }, "paths[0]"],
     ["an empty segment", { host: HOST, paths: ["/v1//x"] }, "paths[0]"],
     ["** within a segment", { host: HOST, paths: ["/v1**"] }, "paths[0]: expected ** as a whole segment"],
     [

@@ -153,6 +153,14 @@ describe("paths", () => {
     "/v1/\u00ff",
     "/v1/x%3fy",
     "/v1/x%23y",
+    "/v1/..%20/admin",
+    "/v1/.../admin",
+    "/v1/%20/x",
+    "/v1/..%C2%A0/admin",
+    "/v1/%EF%BC%8E%EF%BC%8E/admin",
+    "/v1/%E2%80%A5/admin",
+    "/v1/..%EF%BC%8Fadmin",
+    "/v1/x%EF%BC%BCy",
     "*",
     "",
     "http://other.example/v1/x",
@@ -171,6 +179,7 @@ describe("paths", () => {
     "/admin%20/x",
     "/%61dmin",
     "/ａdmin".replace("ａ", "%EF%BD%81"),
+    "/%EF%BC%A1dmin",
   ])("a denied path has no other spelling: %s", (path) => {
     const rules = { allow: [HOST], deny: [{ host: HOST, paths: ["/admin/**"] }] };
     expect(refusalOf(rules, { method: "GET", path })?.message).toContain("network.deny[0] (api.example.com/admin/**)");
