@@ -35,6 +35,13 @@ export class ClientStream {
     }
   }
 
+  /** Waits for what the program sends next, which stays unread. Gives whether that is the end of its half. */
+  async ended(): Promise<boolean> {
+    if (this.#returned !== undefined && this.#returned.length > 0) return false;
+    this.#pending ??= this.#source.next();
+    return (await this.#life.during(this.#pending)).done === true;
+  }
+
   /** Gives back what was read too far. */
   unread(bytes: Buffer): void {
     this.#returned = this.#returned === undefined ? bytes : Buffer.concat([bytes, this.#returned]);

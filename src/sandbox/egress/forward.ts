@@ -34,6 +34,8 @@ export interface Passage {
   usualPort: 80 | 443;
   /** Milliseconds to the head of the answer. */
   timeout: number;
+  /** The same, for a program that has ended its half: most of those have gone away. */
+  patience: number;
   changes?: Rewriting;
 }
 
@@ -119,7 +121,8 @@ async function pass(exchange: Exchange, head: RequestHead, target: RequestTarget
   const late = (): Error => new Refusal(504, `${hostInUrl(target.host)}:${target.port} did not answer in time`);
   // An origin may answer before it has read everything; a malformed body ends the exchange.
   const first = await Promise.race([life.within(answered, passage.timeout, late), sent.then(() => undefined)]);
-  const answer = first ?? (await life.within(answered, passage.timeout, late));
+  const waiting = (): Promise<Answer> => life.within(answered, passage.timeout, late);
+  const answer = first ?? (await Promise.race([waiting(), abandoned(exchange, answered, passage.patience)]));
   sent.catch(() => life.end());
   if (answer.upgraded !== undefined) {
     await switchProtocol(exchange, answer.response, answer.upgraded, passage);
@@ -128,6 +131,13 @@ async function pass(exchange: Exchange, head: RequestHead, target: RequestTarget
   const staysOpen = "agent" in passage.via && isSent && head.version === "1.1" && !asksToClose(head);
   await sendResponse(exchange.client, head, answer.response, { staysOpen, changes: passage.changes });
   return staysOpen;
+}
+
+/** Fails for a program that ends its half, and then gets no answer for too long. */
+async function abandoned({ client, life }: Exchange, answered: Promise<Answer>, patience: number): Promise<Answer> {
+  const gone = (): Error => new Error("the program has gone away");
+  const isOver = await Promise.race([client.ended(), answered.then(() => false)]);
+  return isOver ? await life.within(answered, patience, gone) : await answered;
 }
 
 const CONTINUE = Buffer.from("HTTP/1.1 100 Continue\r\n\r\n");

@@ -264,6 +264,7 @@ export class EgressProxy {
           via: { dial: connect },
           usualPort: 80,
           timeout: this.#limits.response,
+          patience: this.#limits.head,
         });
         await finish(client, life, this.#limits.linger);
       }

@@ -72,6 +72,26 @@ describe("a program that takes its time", () => {
   });
 });
 
+test("a program that leaves before the answer takes its request and its place with it", async () => {
+  const asked: Socket[] = [];
+  const port = await serve((socket) => void asked.push(socket.resume()));
+  await using proxy = await startProxy([`${NAME}:${port}`], { names, limits: { head: 200 } });
+  const program = connect(proxy.port, "127.0.0.1");
+  program.write(get(port));
+  await expect.poll(() => asked.length).toBe(1);
+  program.destroy();
+  await expect.poll(() => proxy.proxy.connections).toBe(0);
+  await expect.poll(() => asked[0]?.readableEnded || asked[0]?.destroyed).toBe(true);
+});
+
+test("a program that ends only its half gets an answer that comes soon after", async () => {
+  const port = await serve((socket) => {
+    socket.once("data", () => setTimeout(() => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), 100));
+  });
+  await using proxy = await startProxy([`${NAME}:${port}`], { names });
+  expect(await talk(proxy.port, get(port))).toMatch(/^HTTP\/1\.1 200 .*ok$/s);
+});
+
 describe("an origin", () => {
   test.each<[what: string, status: number, take: (socket: Socket) => void]>([
     ["that never answers", 504, () => undefined],

@@ -107,7 +107,7 @@ async function serveRequests(
     try {
       const changes = writtenDown(exchange, head.method, inspection);
       const passage: Passage = {
-        ...{ via: { agent }, usualPort: 443, timeout: limits.response },
+        ...{ via: { agent }, usualPort: 443, timeout: limits.response, patience: limits.head },
         ...(changes && { changes }),
       };
       if (!(await forward(exchange, head, request, passage))) return;
