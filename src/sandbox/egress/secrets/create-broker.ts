@@ -55,17 +55,24 @@ function nameOf({ host, isWildcard }: LiveSecret["hosts"][number]): string {
   return isWildcard ? `*${host}` : host;
 }
 
+/** What was known at the time of a request may be forgotten before its answer: the newest values only are kept. */
+function together(earlier: readonly Mask[], now: readonly Mask[]): Mask[] {
+  return [...new Map([...earlier, ...now].map((mask) => [mask.text.toString("latin1"), mask])).values()];
+}
+
 /** `own`: those that belong to the host. `masks`: what is taken out of its answers, of all secrets. */
 function createRewriting(
   own: readonly LiveSecret[],
   masks: () => Mask[],
   useSecret: (name: string) => void,
 ): Rewriting {
+  let sent: Mask[] = [];
   return {
     async ofRequest({ path, headers }) {
       const used = own.filter((secret) => isUsed(secret, path, headers));
       const valued = await Promise.all(used.map(async (secret) => [secret, await fetchValue(secret)] as const));
       for (const { name } of used) useSecret(name);
+      sent = masks();
       const inBody = valued.filter(([{ place }]) => place === "body");
       const kept = headers.filter(([name]) => !LEFT_OUT.test(name));
       const changed = {
@@ -81,7 +88,7 @@ function createRewriting(
       return { ...changed, body: (pieces) => replaceIn(pieces, patterns) };
     },
     ofHeaders(headers) {
-      const patterns = masks();
+      const patterns = together(sent, masks());
       const mask = (text: string): string => {
         const replacer = createByteReplacer(patterns);
         const found = Buffer.concat([replacer.write(Buffer.from(text, "latin1")), replacer.end()]);
@@ -92,7 +99,8 @@ function createRewriting(
     ofBody(headers) {
       // A program may get a host to say that an answer is compressed which isn't. In one that is, nothing is found.
       const hasLengths = isFramed(headers) || isCompressed(headers);
-      const patterns = hasLengths ? masks().map(ofSameLength) : masks();
+      const known = together(sent, masks());
+      const patterns = hasLengths ? known.map(ofSameLength) : known;
       return (pieces) => replaceIn(pieces, patterns);
     },
   };

@@ -2,6 +2,8 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { SecretRule } from "../../../../contracts/types.js";
 import { type OpenSecrets, openSecrets } from "../../../../src/sandbox/egress/secrets/open-secrets.js";
@@ -194,6 +196,26 @@ describe("a program", () => {
     expireAt(Date.now() + 3_600_000);
     expect(await Promise.all([1, 2, 3].map(() => valueNow(secrets)))).toEqual(Array(3).fill("value-2-0123"));
     expect(readFileSync(log, "utf8")).toBe("x\nx\n");
+  });
+
+  test("is masked in the answer to its request, however often it was fetched again meanwhile", async () => {
+    const [count, expires] = [join(scratch.path, "count"), join(scratch.path, "expires-often")];
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const expireSoon = (): void => writeFileSync(expires, new Date(Date.now() + 100_000).toISOString());
+    const script = `echo x >> ${count}; printf '{ "value": "value-%s-0123", "expiresAt": "%s" }' "$(wc -l < ${count} | tr -d ' ')" "$(cat ${expires})"`;
+    expireSoon();
+    const secrets = await open({ command: [program("often.sh", script)] });
+    const changes = secrets.broker.changesOf("a.test", 443, "GET");
+    const { headers } = (await changes?.ofRequest({ path: "/", headers: [["x-key", secrets.env["KEY"] ?? ""]] })) ?? {};
+    expect(headers?.[0]).toEqual(["x-key", "value-1-0123"]);
+    for (let at = 2; at < 20; at++) {
+      vi.setSystemTime(Date.now() + 99_000);
+      expireSoon();
+      expect(await valueNow(secrets)).toBe(`value-${at}-0123`);
+    }
+    expect(changes?.ofHeaders([["x-reflected", "value-1-0123"]])).toEqual([["x-reflected", secrets.env["KEY"]]]);
+    const body = changes?.ofBody([])?.(Readable.from([Buffer.from("value-1-0123 value-19-0123")]));
+    expect(await text(body as AsyncIterable<Buffer>)).toBe(`${secrets.env["KEY"]} ${secrets.env["KEY"]}`);
   });
 
   test("that still runs when the secret is removed: its value is forgotten, too", async () => {
