@@ -76,6 +76,9 @@ function startOf({ env = {} }: AgentRequest): string[] {
   return isOn(env["CLAUDE_CODE_USE_VERTEX"]) ? ["/bin/sh", "-c", WITH_TOKEN, "claude"] : ["claude"];
 }
 
+/** It refuses a budget of nothing, which is what less than this is written as. */
+const LEAST_BUDGET = 0.0001;
+
 function flags(request: AgentRequest): string[] {
   const { model, systemPrompt, tools, sessionId, maxCostUsd, maxTurns, args = [] } = request;
   const mcpServers = toMcpServers(request);
@@ -88,7 +91,7 @@ function flags(request: AgentRequest): string[] {
     ...(model === undefined ? [] : ["--model", model]),
     ...(systemPrompt === undefined ? [] : ["--append-system-prompt", systemPrompt]),
     ...(sessionId === undefined ? [] : ["--resume", sessionId]),
-    ...(maxCostUsd === undefined ? [] : ["--max-budget-usd", maxCostUsd.toFixed(4)]),
+    ...(maxCostUsd === undefined ? [] : ["--max-budget-usd", Math.max(maxCostUsd, LEAST_BUDGET).toFixed(4)]),
     ...(maxTurns === undefined ? [] : ["--max-turns", String(maxTurns)]),
     ...args,
     // The list takes everything up to the next flag, so it comes last and the prompt by stdin.
@@ -96,12 +99,25 @@ function flags(request: AgentRequest): string[] {
   ];
 }
 
+/** Messages that are remembered to be counted once. */
+const MOST_MESSAGES = 10_000;
+
+/**
+ * A run has one result, or several: it works on when its subagents and commands in the background end. Each piece of work starts with
+ * an `init`, and one may start before the result of the last is printed.
+ */
 class ClaudeReader implements AgentReader {
   #said = "";
   #session: string | undefined;
-  #message: string | undefined;
   #failure: AgentFailure | undefined;
+  #verdict: AgentVerdict | undefined;
+  #turns: number | undefined;
+  /** Pieces of work that have no result yet. */
+  #open = 0;
   #used: TokenUsage = noTokens();
+  /** What the results have reported so far, where each reports what is new. */
+  #reported: { usage: TokenUsage; costUsd: number } = { usage: noTokens(), costUsd: 0 };
+  readonly #messages = new Set<string>();
   readonly #before: SessionTotals | undefined;
 
   constructor(before: SessionTotals | undefined) {
@@ -112,7 +128,7 @@ class ClaudeReader implements AgentReader {
     const event = parseLine(text);
     switch (event?.["type"]) {
       case "system":
-        return event["subtype"] === "init" ? this.#start(event) : [];
+        return event["subtype"] === "init" ? this.#begin(event) : [];
       case "assistant":
         return this.#speak(event);
       case "user":
@@ -128,6 +144,11 @@ class ClaudeReader implements AgentReader {
     return withoutResult(exit, { said: this.#said });
   }
 
+  #begin(event: Untrusted): AgentSignal[] {
+    this.#open += 1;
+    return [...this.#start(event), { type: "alive" }];
+  }
+
   #start(event: Untrusted): AgentSignal[] {
     const sessionId = asText(event["session_id"]);
     const model = asText(event["model"]);
@@ -138,23 +159,32 @@ class ClaudeReader implements AgentReader {
 
   #speak(event: Untrusted): AgentSignal[] {
     const isError = asText(event["error"]) !== undefined;
-    if (isError) this.#failure = failureIn(event, "error");
+    const isOfSubagent = asText(event["parent_tool_use_id"]) !== undefined;
+    if (isError && !isOfSubagent) this.#failure = failureIn(event, "error");
     const signals = contentOf(event).flatMap((block): AgentSignal[] => {
       const text = asText(block["text"]);
       if (block["type"] === "text" && text !== undefined) {
-        if (!isError) this.#said = text;
+        if (!isError && !isOfSubagent) this.#said = text;
         return [{ type: "message", text }];
       }
       const tool = asText(block["name"]);
       if (block["type"] !== "tool_use" || tool === undefined) return [];
       return [{ type: "tool_call", tool, summary: summarize(block["input"]) }];
     });
-    // One message may come in several events.
     const message = asRecord(event["message"]);
-    const id = asText(message?.["id"]);
-    const isNew = id === undefined || id !== this.#message;
-    this.#message = id;
-    return isNew ? [{ type: "turn" }, ...this.#count(asRecord(message?.["usage"])), ...signals] : signals;
+    if (!this.#isNew(asText(message?.["id"]))) return signals;
+    // Its own limit of turns, and its count of them, leave those of subagents out.
+    const turn: AgentSignal = { type: isOfSubagent ? "alive" : "turn" };
+    return [turn, ...this.#count(asRecord(message?.["usage"])), ...signals];
+  }
+
+  /** One message may come in several events, with those of subagents in between. */
+  #isNew(id: string | undefined): boolean {
+    if (id === undefined) return true;
+    if (this.#messages.has(id)) return false;
+    if (this.#messages.size >= MOST_MESSAGES) this.#messages.clear();
+    this.#messages.add(id);
+    return true;
   }
 
   /** What the messages say they used; the result has the last word. */
@@ -167,24 +197,50 @@ class ClaudeReader implements AgentReader {
   #end(event: Untrusted): AgentSignal[] {
     const signals: AgentSignal[] = this.#start(event);
     const usage = asRecord(event["usage"]);
-    if (usage !== undefined) signals.push({ type: "usage", ...this.#total(event, toUsage(usage)) });
-    return [...signals, { type: "result", result: toVerdict(event, this.#failure) }];
+    if (usage !== undefined) {
+      const total = this.#total(event, toUsage(usage));
+      this.#used = total.usage;
+      signals.push({ type: "usage", ...total });
+    }
+    signals.push({ type: "result", result: this.#judge(event) });
+    this.#open = Math.max(0, this.#open - 1);
+    return this.#open > 0 ? [...signals, { type: "alive" }] : signals;
+  }
+
+  /** The last result counts, but for one of work that turned out to be none. */
+  #judge(event: Untrusted): AgentVerdict {
+    const verdict = toVerdict(event, this.#failure);
+    this.#failure = undefined;
+    const isNothing = !verdict.isError && verdict.turns === 0 && asText(event["result"]) === undefined;
+    if (verdict.turns !== undefined) this.#turns = (this.#turns ?? 0) + verdict.turns;
+    const counted = isNothing && this.#verdict !== undefined ? this.#verdict : verdict;
+    this.#verdict = { ...counted, ...defined({ turns: this.#turns }) };
+    return this.#verdict;
   }
 
   /**
-   * A newer version says what it used since it was started. Of the others, some count the cost of the whole session: those whose models
-   * have used at least what they had before and what this run used.
+   * The models' tokens are those of subagents, too. A newer version says with each result what is new. Of the others, some count the
+   * whole session: those whose models have used at least what they had before and what this run used.
    */
-  #total(event: Untrusted, usage: TokenUsage): Omit<Extract<AgentSignal, { type: "usage" }>, "type"> {
+  #total(
+    event: Untrusted,
+    usage: TokenUsage,
+  ): Omit<Extract<AgentSignal, { type: "usage" }>, "type"> & { usage: TokenUsage } {
     const total = asCount(event["total_cost_usd"]);
     const own = asRecord(event["model_usage_since_last_result"]);
     const models = asRecord(event["modelUsage"]);
     if (models === undefined) return { usage, ...defined({ costUsd: total }) };
     const session = { usage: tokensOf(models), ...defined({ costUsd: total }) };
-    if (own !== undefined) return { usage, costUsd: costOf(own), session };
+    if (own !== undefined) {
+      const { usage: tokens, costUsd } = this.#reported;
+      this.#reported = { usage: added(tokens, tokensOf(own)), costUsd: costUsd + costOf(own) };
+      return { ...this.#reported, session };
+    }
+    if (Object.keys(models).length === 0) return { usage, ...defined({ costUsd: total }), session };
     const { usage: used, costUsd = 0 } = this.#before ?? { usage: noTokens() };
     const isOfSession = total !== undefined && beyond(session.usage, added(used, usage)) !== undefined;
-    return { usage, ...defined({ costUsd: isOfSession ? total - costUsd : total }), session };
+    const mine = isOfSession ? beyond(session.usage, used) : undefined;
+    return { usage: mine ?? session.usage, ...defined({ costUsd: isOfSession ? total - costUsd : total }), session };
   }
 }
 

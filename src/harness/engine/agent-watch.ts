@@ -29,21 +29,28 @@ export class AgentWatch {
   readonly #bounds: AgentBounds;
   readonly #state: EngineState;
   readonly #stop: (grace?: number) => void;
-  readonly #timers: NodeJS.Timeout[] = [];
+  readonly #wall: NodeJS.Timeout | undefined;
   #idle: NodeJS.Timeout | undefined;
+  #leaving: NodeJS.Timeout | undefined;
+  #isDone = false;
 
   constructor(name: string, bounds: AgentBounds, state: EngineState, stop: (grace?: number) => void) {
     this.report = { name, costUsd: null };
     this.#bounds = bounds;
     this.#state = state;
     this.#stop = stop;
-    if (bounds.wall !== undefined) this.#timers.push(setTimeout(() => this.#end("wall"), bounds.wall));
+    if (bounds.wall !== undefined) this.#wall = setTimeout(() => this.#end("wall"), bounds.wall);
     state.signal.addEventListener("abort", this.#abort, { once: true });
     this.#rest();
     if (state.signal.aborted) this.#abort();
   }
 
   readonly #abort = (): void => this.#end(this.#state.stopped === "cancelled" ? "cancelled" : "wall");
+
+  /** Whether it has given a result, and has not begun to work on. */
+  get isDone(): boolean {
+    return this.#isDone;
+  }
 
   /** Takes what the agent said; a line that means nothing is no sign of life. */
   take(signals: readonly AgentSignal[]): void {
@@ -63,8 +70,7 @@ export class AgentWatch {
   }
 
   end(): void {
-    for (const timer of this.#timers) clearTimeout(timer);
-    clearTimeout(this.#idle);
+    for (const timer of [this.#wall, this.#idle, this.#leaving]) clearTimeout(timer);
     this.#state.signal.removeEventListener("abort", this.#abort);
   }
 
@@ -76,6 +82,10 @@ export class AgentWatch {
         break;
       case "turn":
         this.turns += 1;
+        this.#workOn();
+        break;
+      case "alive":
+        this.#workOn();
         break;
       case "usage":
         if (signal.usage !== undefined) this.usage = signal.usage;
@@ -83,12 +93,20 @@ export class AgentWatch {
         if (signal.session !== undefined) this.report.session = signal.session;
         break;
       case "result":
-        this.verdict ??= signal.result;
-        this.#timers.push(setTimeout(() => this.#end("finished", 0), RESULT_GRACE));
+        this.verdict = signal.result;
+        this.#isDone = true;
+        clearTimeout(this.#leaving);
+        this.#leaving = setTimeout(() => this.#end("finished", 0), RESULT_GRACE);
         break;
       default:
         break;
     }
+  }
+
+  /** Some agents work on after a result: on what ended in the background. */
+  #workOn(): void {
+    this.#isDone = false;
+    clearTimeout(this.#leaving);
   }
 
   #rest(): void {
@@ -99,7 +117,7 @@ export class AgentWatch {
   #end(cause: StopCause, grace?: number): void {
     if (this.cause !== undefined) return;
     // What comes after the result does not change it.
-    this.cause = this.verdict === undefined || cause === "cancelled" ? cause : "finished";
+    this.cause = !this.#isDone || cause === "cancelled" ? cause : "finished";
     this.#stop(grace);
   }
 }

@@ -62,6 +62,7 @@ while IFS= read -r line; do
     once) if [ ! -e "/tmp/fake-once-$2" ]; then : > "/tmp/fake-once-$2"; shift 2; finish true "$*"; exit 1; fi ;;
     silent) sleep 1000 ;;
     reconnect) while :; do echo '{"type":"error","message":"Reconnecting... 1/5"}'; sleep 0.05; done ;;
+    more) finish false "$rest"; start; sleep 12 ;;
     hang) finish false "$last"; sleep 1000 ;;
     crash) kill -9 $$ ;;
   esac

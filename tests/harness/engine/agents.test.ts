@@ -43,6 +43,18 @@ describe("an agent node, with a program that speaks as", () => {
       expect(outcome.nodes[0]?.output).toBe("ready");
     },
   );
+
+  test.concurrent("claude-code, which works on after a result, is not ended, and its last one counts", async () => {
+    const prompt = "fake: more I wait for my subagents\nfake: say all of it is done";
+    const { outcome } = await runInSandbox(place.sandbox, ask(prompt), { secrets });
+    expect(outcome).toMatchObject({ status: "success", nodes: [{ output: "all of it is done" }] });
+  });
+
+  test.concurrent("claude-code, which crashes while it works on after a result, has crashed", async () => {
+    const spec = ask("fake: more I wait for my subagents\nfake: crash", { retry: { max: 0 } });
+    const { outcome } = await runInSandbox(place.sandbox, spec, { secrets });
+    expect(outcome).toMatchObject({ status: "error", nodes: [{ error: { code: "crash" } }] });
+  });
 });
 
 describe("an agent", () => {
