@@ -1,9 +1,11 @@
 import { defined } from "../../util/defined.js";
-import type { AgentDriver, AgentReader, AgentSignal, AgentVerdict } from "../types.js";
+import type { AgentDriver, AgentFailure, AgentReader, AgentSignal, AgentVerdict } from "../types.js";
 import { asCount, asRecord, asText, parseLine } from "./json-line.js";
 import { withoutResult } from "./no-result.js";
 
 const MOST_KEPT = 50_000;
+/** The failures that such a program can name. */
+const FAILURES: readonly AgentFailure[] = ["rate_limit", "network", "unauthenticated", "quota", "refused"];
 
 /** A program of the user's as an agent: the prompt on stdin; text, or one JSON event a line, on stdout. */
 export function customAgent(command: readonly string[], output: "text" | "events"): AgentDriver {
@@ -32,7 +34,7 @@ class TextReader implements AgentReader {
   }
 
   end(exit: Parameters<AgentReader["end"]>[0]): AgentVerdict {
-    if (exit.exitCode !== 0) return withoutResult(exit, { said: this.#said.trim() });
+    if (exit.exitCode !== 0) return withoutResult(exit, { said: this.#said.trim(), isUnknown: true });
     return { isError: false, text: this.#said.trim() };
   }
 }
@@ -61,8 +63,8 @@ class EventReader implements AgentReader {
       }
       case "result": {
         const isError = event["isError"] === true;
-        const result = { isError, text: words ?? this.#said, ...(isError && { failure: "agent_error" as const }) };
-        return [{ type: "result", result }];
+        const failure = FAILURES.find((known) => known === event["failure"]) ?? "agent_error";
+        return [{ type: "result", result: { isError, text: words ?? this.#said, ...(isError && { failure }) } }];
       }
       default:
         return [];
@@ -70,6 +72,8 @@ class EventReader implements AgentReader {
   }
 
   end(exit: Parameters<AgentReader["end"]>[0]): AgentVerdict {
-    return exit.exitCode === 0 ? { isError: false, text: this.#said } : withoutResult(exit, { said: this.#said });
+    return exit.exitCode === 0
+      ? { isError: false, text: this.#said }
+      : withoutResult(exit, { said: this.#said, isUnknown: true });
   }
 }

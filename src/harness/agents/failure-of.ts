@@ -45,8 +45,9 @@ export function failureOfStatus(status: number | undefined): AgentFailure | unde
   return undefined;
 }
 
-/** Where the programs write the status in an error of their own. */
-const STATUS = [/^(\d{3})\b/, /\bunexpected status (\d{3})\b/, /\blast status: (\d{3})\b/, /\bHTTP error: (\d{3})\b/];
+/** Where the programs write the status, at the start of an error and anywhere. */
+const FIRST = /^(\d{3})\b/;
+const STATUS = [/\bunexpected status (\d{3})\b/, /\blast status: (\d{3})\b/, /\bHTTP error: (\d{3})\b/];
 
 /** The programs' own words for a service that they could not reach, or that broke off. */
 const UNREACHED =
@@ -54,7 +55,16 @@ const UNREACHED =
 
 /** Finds whose fault a failure was from the error that a program wrote: never from what its model said. */
 export function failureOfError(error: string): AgentFailure {
-  const status = STATUS.map((place) => place.exec(error)?.[1]).find((found) => found !== undefined);
+  return classify(error, [FIRST, ...STATUS]);
+}
+
+/** The same, from a line of stderr: one that starts with a number may count anything. */
+export function failureOfStderr(line: string): AgentFailure {
+  return classify(line, STATUS);
+}
+
+function classify(error: string, places: readonly RegExp[]): AgentFailure {
+  const status = places.map((place) => place.exec(error)?.[1]).find((found) => found !== undefined);
   const known = failureOf({ status: status === undefined ? undefined : Number(status), kind: kindIn(error) });
   return known === "agent_error" && UNREACHED.test(error) ? "network" : known;
 }

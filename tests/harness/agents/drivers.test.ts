@@ -288,6 +288,18 @@ describe("whose fault a failure was", () => {
     reader.line("401: too many requests to the billing module, connection lost");
     expect(reader.end({ exitCode: 1, stderr: "" })).toMatchObject({ failure: "no_result" });
   });
+
+  test.each([
+    ["claude-code", "500 files were looked at", "no_result"],
+    ["claude-code", "unexpected status 401 Unauthorized", "unauthenticated"],
+    // Which service a program of one's own did not reach is not known: it may be one that its tests start.
+    ["command", "429 tests failed", "no_result"],
+    ["command", "connect ECONNREFUSED 127.0.0.1:5432", "no_result"],
+    ["command", '{"error":{"type":"rate_limit_error"}}', "no_result"],
+  ])("is in the stderr of %s only as its program reports it: %s", (name, stderr, failure) => {
+    const reader = driver(name, name === "command" ? { command: ["x"] } : {}).reader();
+    expect(reader.end({ exitCode: 1, stderr })).toMatchObject({ failure });
+  });
 });
 
 test("Pi is judged by its last end: one before it tries again is none", () => {
@@ -339,6 +351,12 @@ describe("a program of one's own", () => {
     ]);
     expect(reader.line('{"type":"result","text":"t","isError":true}')).toEqual([
       { type: "result", result: { isError: true, text: "t", failure: "agent_error" } },
+    ]);
+    expect(reader.line('{"type":"result","text":"t","isError":true,"failure":"rate_limit"}')).toMatchObject([
+      { result: { failure: "rate_limit" } },
+    ]);
+    expect(reader.line('{"type":"result","text":"t","isError":true,"failure":"crash"}')).toMatchObject([
+      { result: { failure: "agent_error" } },
     ]);
     expect(reader.line("between")).toEqual([]);
   });

@@ -74,7 +74,7 @@ export class AcpDialog implements AgentDialog {
   }
 
   end(exit: Parameters<AgentReader["end"]>[0]): AgentVerdict {
-    return withoutResult(exit, { said: this.#updates.said });
+    return withoutResult(exit, { said: this.#updates.said, isUnknown: true });
   }
 
   cancel(): void {
