@@ -634,6 +634,7 @@ interface NodeAttempt {
   status: NodeStatus;
   durationMs: number;
   error?: RunError;
+  costUsd?: number | null;
 }
 
 interface NodeBase {

@@ -12,7 +12,7 @@ import type { AgentChoice, AgentDriver, AgentTask } from "./types.js";
 
 export { accessOf, assertService } from "./agents/access.js";
 export { httpsHost } from "./agents/https-host.js";
-export { noTokens } from "./agents/token-usage.js";
+export { added, noTokens } from "./agents/token-usage.js";
 export { findVersion, versionFault } from "./agents/version.js";
 
 const BUILT_IN: Readonly<Record<string, AgentDriver>> = {

@@ -93,6 +93,7 @@ function takeOver({ nodes }: Blueprint, state: EngineState, { startAt }: EngineO
     if (known === undefined) return [];
     for (const node of [known, ...(known.children ?? [])]) {
       if (node.agent !== undefined) state.account(node.id, node.agent);
+      if (node.attempts?.some(({ costUsd }) => costUsd === null) === true) state.noteUnpriced(node.id);
     }
     return [{ ...known, reused: true }];
   });

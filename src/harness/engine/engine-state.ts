@@ -155,10 +155,15 @@ export class EngineState {
     if (sessionId !== undefined && session !== undefined) this.sessions.set(sessionId, session);
     this.turns += turns;
     for (const key of ["input", "output", "cacheRead", "cacheWrite"] as const) this.usage[key] += usage?.[key] ?? 0;
-    if (costUsd === null) this.unpriced.push(nodeId);
+    if (costUsd === null) this.noteUnpriced(nodeId);
     else this.costUsd = (this.costUsd ?? 0) + costUsd;
     this.#warnOf("cost", this.limits.costUsd, this.costUsd ?? 0);
     this.#warnOf("turns", this.limits.turns, this.turns);
+  }
+
+  /** Notes that an agent of a node did not say what it cost. */
+  noteUnpriced(nodeId: string): void {
+    if (!this.unpriced.includes(nodeId)) this.unpriced.push(nodeId);
   }
 
   /** Warns once for each limit that is near. */

@@ -1,9 +1,11 @@
 import { setTimeout } from "node:timers/promises";
 import { networkHint, saysUnresolved } from "../../sandbox/host.js";
+import { defined } from "../../util/defined.js";
 import { isoTime } from "../../util/iso-time.js";
 import { evaluate, isTrue, parseExpression } from "../expression.js";
 import { kindOf, type NodeOutcome, type NodeRun, type StepOutcome, toOutcome } from "../nodes.js";
-import type { BlueprintNode, NodeAttempt, NodeReport, RetryPolicy, RunError } from "../types.js";
+import type { AgentReport, BlueprintNode, NodeAttempt, NodeReport, RetryPolicy, RunError } from "../types.js";
+import { ofAllTries } from "./all-tries.js";
 import type { EngineState } from "./engine-state.js";
 import { OutputPipe } from "./output-pipe.js";
 import { runAgent } from "./run-agent.js";
@@ -78,19 +80,23 @@ async function report(
   const nodeStart = performance.now();
   await state.emit({ type: "node.started", ...ids, name, kind, attempt: 1 });
   const attempts: NodeAttempt[] = [];
+  const agents: AgentReport[] = [];
   let outcome: NodeOutcome;
   for (;;) {
     const startedAt = performance.now();
     outcome = await run().catch((error: unknown): NodeOutcome => toOutcome(error, state));
-    const { status, error } = outcome;
+    const { status, error, agent } = outcome;
     const durationMs = Math.round(performance.now() - startedAt);
-    attempts.push({ attempt: attempts.length + 1, status, durationMs, ...(error !== undefined && { error }) });
+    const costUsd = agent?.costUsd;
+    attempts.push({ attempt: attempts.length + 1, status, durationMs, ...defined({ error, costUsd }) });
+    if (agent !== undefined) agents.push(agent);
     if (!(await waitToRetry(state, ids, retry, attempts.length, error))) break;
   }
   const { timedOut: _, ...result } = outcome;
   const node_: NodeReport = {
     ...made,
     ...result,
+    ...defined({ agent: ofAllTries(agents) }),
     durationMs: Math.round(performance.now() - nodeStart),
     attempt: attempts.length,
     ...(attempts.length > 1 && { attempts }),

@@ -42,7 +42,7 @@ export interface RunError {
   hint?: string;
 }
 
-/** What an agent did in a node. */
+/** What an agent did in a node. Turns, tokens and cost are those of all its tries. */
 export interface AgentReport {
   name: string;
   version?: string;
@@ -98,6 +98,8 @@ export interface NodeAttempt {
   status: NodeStatus;
   durationMs: number;
   error?: RunError;
+  /** What an agent cost in it; null when the agent did not say. */
+  costUsd?: number | null;
 }
 
 /** A node in the report. */

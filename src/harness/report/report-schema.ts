@@ -85,7 +85,13 @@ const check: Schema<CheckResult> = is.reference("check", () =>
 const status: Schema<NodeResult["status"]> = is.oneOf("success", "failure", "skipped", "cancelled", "limit");
 
 const attempt: Schema<NodeAttempt> = is.reference("attempt", () =>
-  is.object({ attempt: is.required(integer), status: is.required(status), durationMs: is.required(number), error }),
+  is.object({
+    attempt: is.required(integer),
+    status: is.required(status),
+    durationMs: is.required(number),
+    error,
+    costUsd: is.noted(price, { description: "Of an agent. Null when it did not say." }),
+  }),
 );
 
 const node: Schema<NodeReport> = is.reference("node", () =>

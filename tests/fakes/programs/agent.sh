@@ -65,6 +65,7 @@ while IFS= read -r line; do
     more) finish false "$rest"; start; sleep 12 ;;
     hang) finish false "$last"; sleep 1000 ;;
     crash) kill -9 $$ ;;
+    crash-once) if [ ! -e /tmp/fake-crashed ]; then : > /tmp/fake-crashed; kill -9 $$; fi ;;
   esac
 done <<PROMPT
 $prompt

@@ -253,6 +253,40 @@ test("what an earlier run has used counts for one that goes on", async () => {
   expect(told(fresh.outcome)).toEqual(["b success"]);
 });
 
+test("what all tries of a node have used is in its report, and counts when the run goes on", async () => {
+  const nodes: BlueprintSpec["nodes"] = [
+    ...ask("fake: cost 0.5\nfake: once paid API Error: 429 x\nfake: say done").nodes,
+    { kind: "agent", id: "next", prompt: "fake: cost 0.5\nfake: say next" },
+  ];
+  const first = await runInSandbox(place.sandbox, { name: "tries", nodes }, { secrets, until: "work" });
+  const [work] = first.outcome.nodes;
+  expect(work).toMatchObject({ attempt: 2, attempts: [{ costUsd: 0.5 }, { costUsd: 0.5 }] });
+  expect(work?.agent).toMatchObject({ costUsd: 1, turns: 5, usage: { input: 20, output: 10 } });
+  expect(first.outcome.cost).toEqual({ usd: 1, unpriced: [] });
+  const { results } = first.context;
+  const again = { secrets, startAt: "next", context: { results } };
+  const second = await runInSandbox(place.sandbox, { name: "tries", nodes }, again);
+  expect(second.outcome.cost).toEqual({ usd: 1.5, unpriced: [] });
+  expect(second.outcome.tokenUsage.input).toBe(30);
+});
+
+test("a try whose cost is not known makes the cost of its node a lower bound, also when the run goes on", async () => {
+  const nodes: BlueprintSpec["nodes"] = [
+    ...ask("fake: crash-once\nfake: cost 0.5\nfake: say done").nodes,
+    { kind: "command", id: "next", run: ["true"] },
+  ];
+  const first = await runInSandbox(place.sandbox, { name: "crash", nodes }, { secrets, until: "work" });
+  expect(first.outcome.nodes[0]).toMatchObject({ agent: { costUsd: 0.5 }, attempts: [{ costUsd: null }, {}] });
+  expect(first.outcome.cost).toEqual({ usd: 0.5, unpriced: ["work"] });
+  const { results } = first.context;
+  const second = await runInSandbox(
+    place.sandbox,
+    { name: "crash", nodes },
+    { secrets, startAt: "next", context: { results } },
+  );
+  expect(second.outcome.cost).toEqual({ usd: 0.5, unpriced: ["work"] });
+});
+
 describe("before the first node", () => {
   test("an agent that is too old is refused with what to do", async () => {
     const { mounts = [], env } = withFakeAgents(join(place.scratch.path, "old"));
