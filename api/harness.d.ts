@@ -174,6 +174,7 @@ type AgentSignal =
       readonly type: "usage";
       readonly usage?: TokenUsage;
       readonly costUsd?: number;
+      readonly isUnpriced?: boolean;
       readonly session?: SessionTotals;
     }
   | {

@@ -159,6 +159,7 @@ type AgentSignal =
       readonly type: "usage";
       readonly usage?: TokenUsage;
       readonly costUsd?: number;
+      readonly isUnpriced?: boolean;
       readonly session?: SessionTotals;
     }
   | {

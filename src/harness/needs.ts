@@ -143,7 +143,7 @@ function checkAgent({ nodeId, task, driver }: AgentNeed, costLimit: number | und
       "unsupported",
       `The cost limit of $${limit} cannot be enforced: ${driver.name} in node ${nodeId} does not report what it costs`,
       {
-        hint: "leave the cost limit out and use limits of time or turns, or take an agent that reports its cost: claude-code or pi",
+        hint: "leave the cost limit out and use limits of time or turns, or take an agent that reports its cost: claude-code, opencode or pi",
       },
     );
   }

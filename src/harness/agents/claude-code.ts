@@ -11,7 +11,7 @@ import type {
 } from "../types.js";
 import { bedrockAccess, GOOGLE_TOKEN, isOn, vertexAccess } from "./clouds.js";
 import { failureOf } from "./failure-of.js";
-import { asCount, asRecord, asRecords, asText, parseLine, summarize, type Untrusted } from "./json-line.js";
+import { asCount, asRecord, asRecords, asText, asWhole, parseLine, summarize, type Untrusted } from "./json-line.js";
 import { toMcpServers } from "./mcp-servers.js";
 import { withoutResult } from "./no-result.js";
 import { added, beyond, noTokens } from "./token-usage.js";
@@ -252,7 +252,7 @@ function toVerdict(event: Untrusted, failure: AgentFailure | undefined): AgentVe
   const errors = Array.isArray(event["errors"]) ? event["errors"].filter((item) => typeof item === "string") : [];
   const text = asText(event["result"]) ?? (errors.join("\n") || subtype);
   const terminalReason = asText(event["terminal_reason"]) ?? (isError ? subtype : undefined);
-  const turns = asCount(event["num_turns"]);
+  const turns = asWhole(event["num_turns"]);
   const own = failureIn(event, "api_error_type");
   return {
     isError,

@@ -26,9 +26,14 @@ export function asText(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** A number that counts something. */
+/** A number that counts something; sums of such numbers stay numbers. */
 export function asCount(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : undefined;
+  return typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER ? value : undefined;
+}
+
+/** A number of whole things. */
+export function asWhole(value: unknown): number | undefined {
+  return Number.isInteger(value) ? asCount(value) : undefined;
 }
 
 const MOST_SHOWN = 200;

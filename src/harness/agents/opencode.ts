@@ -180,8 +180,10 @@ class OpencodeReader implements AgentReader {
     this.#used.output += (asCount(tokens["output"]) ?? 0) + (asCount(tokens["reasoning"]) ?? 0);
     this.#used.cacheRead += asCount(cache["read"]) ?? 0;
     this.#used.cacheWrite += asCount(cache["write"]) ?? 0;
-    this.#cost += asCount(part["cost"]) ?? 0;
-    return { type: "usage", usage: { ...this.#used }, ...(this.#cost > 0 && { costUsd: this.#cost }) };
+    const cost = asCount(part["cost"]) ?? 0;
+    this.#cost += cost;
+    const used = { usage: { ...this.#used }, ...(this.#cost > 0 && { costUsd: this.#cost }) };
+    return { type: "usage", ...used, ...(cost === 0 && { isUnpriced: true }) };
   }
 }
 

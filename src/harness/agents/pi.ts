@@ -1,3 +1,4 @@
+import { defined } from "../../util/defined.js";
 import type {
   AgentCommand,
   AgentDriver,
@@ -133,11 +134,15 @@ class PiReader implements AgentReader {
   }
 
   #usage(usage: Untrusted): AgentSignal {
-    for (const key of ["input", "output", "cacheRead", "cacheWrite"] as const)
-      this.#used[key] += asCount(usage[key]) ?? 0;
+    const names = ["input", "output", "cacheRead", "cacheWrite"] as const;
+    const counts = names.map((key) => asCount(usage[key]) ?? 0);
+    for (const [at, key] of names.entries()) this.#used[key] += counts[at] ?? 0;
     const cost = asCount(asRecord(usage["cost"])?.["total"]);
-    if (cost !== undefined) this.#cost = (this.#cost ?? 0) + cost;
-    return { type: "usage", usage: { ...this.#used }, ...(this.#cost !== undefined && { costUsd: this.#cost }) };
+    // A model whose price it doesn't know costs 0 there; that is no cost that it reported.
+    const isPriced = cost !== undefined && (cost > 0 || counts.every((count) => count === 0));
+    if (isPriced) this.#cost = (this.#cost ?? 0) + cost;
+    const used = { usage: { ...this.#used }, ...defined({ costUsd: this.#cost }) };
+    return { type: "usage", ...used, ...(!isPriced && { isUnpriced: true }) };
   }
 
   #verdict(): AgentVerdict {

@@ -33,6 +33,7 @@ export class AgentWatch {
   #idle: NodeJS.Timeout | undefined;
   #leaving: NodeJS.Timeout | undefined;
   #isDone = false;
+  #isWarned = false;
 
   constructor(name: string, bounds: AgentBounds, state: EngineState, stop: (grace?: number) => void) {
     this.report = { name, costUsd: null };
@@ -91,6 +92,7 @@ export class AgentWatch {
         if (signal.usage !== undefined) this.usage = signal.usage;
         if (signal.costUsd !== undefined) this.costUsd = signal.costUsd;
         if (signal.session !== undefined) this.report.session = signal.session;
+        if (signal.isUnpriced === true) this.#warnUnpriced();
         break;
       case "result":
         this.verdict = signal.result;
@@ -101,6 +103,15 @@ export class AgentWatch {
       default:
         break;
     }
+  }
+
+  #warnUnpriced(): void {
+    const { costUsd } = this.#bounds;
+    if (costUsd === undefined || this.#isWarned) return;
+    this.#isWarned = true;
+    const { name } = this.report;
+    const why = `${name} knows no price of its model, so the limit of $${costUsd} does not end it`;
+    void this.#state.warn(why, this.#state.nodeId);
   }
 
   /** Some agents work on after a result: on what ended in the background. */

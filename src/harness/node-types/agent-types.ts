@@ -51,6 +51,8 @@ export type AgentSignal =
       readonly type: "usage";
       readonly usage?: TokenUsage;
       readonly costUsd?: number;
+      /** Whether it used something whose price it doesn't know: a limit of cost can't be watched then. */
+      readonly isUnpriced?: boolean;
       readonly session?: SessionTotals;
     }
   /** It works, and says nothing that is worth an event. */

@@ -15,6 +15,7 @@ test("opencode 1.18.33, a success: its tokens are summed over the steps, and an 
   expect(signalsOf(signals, "usage").at(-1)).toEqual({
     type: "usage",
     usage: { input: 120, output: 20, cacheRead: 80, cacheWrite: 0 },
+    isUnpriced: true,
   });
 });
 

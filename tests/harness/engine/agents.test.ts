@@ -201,6 +201,16 @@ describe("a limit", () => {
     expect(outcome).toMatchObject({ status: "limit", limitsHit: [{ limit: "cost", allowed: 1, used: 5 }] });
   });
 
+  test("of cost that can't be watched gives a warning, and the cost is not taken for nothing", async () => {
+    const spec = ask("fake: cost 0\nfake: say one\nfake: say two", { agent: "pi", limits: { costUsd: 1 } });
+    const { outcome } = await runInSandbox(place.sandbox, spec, { secrets });
+    expect(outcome).toMatchObject({ status: "success", cost: { usd: null, unpriced: ["work"] } });
+    const warning = "pi knows no price of its model, so the limit of $1 does not end it";
+    expect(outcome.warnings.filter((each) => each === warning)).toHaveLength(1);
+    const unlimited = await runInSandbox(place.sandbox, ask("fake: cost 0\nfake: say x", { agent: "pi" }), { secrets });
+    expect(unlimited.outcome.warnings).not.toContain(warning);
+  });
+
   test("that the agent keeps itself is the same limit", async () => {
     const { outcome } = await runInSandbox(place.sandbox, ask("fake: subtype error_max_turns\nfake: error stopped"), {
       secrets,
@@ -285,6 +295,16 @@ test("a try whose cost is not known makes the cost of its node a lower bound, al
     { secrets, startAt: "next", context: { results } },
   );
   expect(second.outcome.cost).toEqual({ usd: 0.5, unpriced: ["work"] });
+});
+
+test("numbers that are none, or too large to be added up, are not in the report", async () => {
+  const usage = '{"type":"usage","usage":{"input":1e308,"output":7},"costUsd":1e308}';
+  const command = ["sh", "-c", `echo '${usage}'; echo '{"type":"result","text":"x"}'`];
+  const node = (id: string) => ({ id, kind: "agent" as const, agent: "command", command, prompt: "p" });
+  const nodes = ["a", "b"].map((id) => ({ ...node(id), output: "events" as const }));
+  const { outcome } = await runInSandbox(place.sandbox, { name: "huge", nodes });
+  expect(outcome.tokenUsage).toMatchObject({ input: 0, output: 14 });
+  expect(outcome.cost).toEqual({ usd: null, unpriced: ["a", "b"] });
 });
 
 describe("before the first node", () => {
