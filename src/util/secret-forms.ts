@@ -13,7 +13,7 @@ export function isSecretName(name: string): boolean {
     .some((part) => SECRET_PARTS.has(part.toUpperCase().replace(/S$/, "")));
 }
 
-/** Every form a secret may have in a text: plain, in JSON, in HTML, URL-encoded and in base64. */
+/** Every form a secret may have in a text: plain, in JSON, in JSON that is in JSON, in HTML, URL-encoded and in base64. */
 export function secretForms(value: string): string[] {
   return [...new Set([value, ...jsonForms(value), ...htmlForms(value), ...urlForms(value), ...base64Forms(value)])];
 }
@@ -21,9 +21,11 @@ export function secretForms(value: string): string[] {
 /** As JavaScript and Python write it; with `\/`, as PHP does; and with escapes for what HTML would understand, as Go and Java do. */
 function jsonForms(value: string): string[] {
   const json = JSON.stringify(value).slice(1, -1);
+  // An agent's transcript is JSON, and what its tools print often is.
+  const twice = JSON.stringify(json).slice(1, -1);
   const escaped = (pattern: RegExp): string =>
     json.replace(pattern, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
-  return [json, json.replaceAll("/", "\\/"), escaped(/[<>&]/g), escaped(/[<>&'=]/g)];
+  return [json, twice, json.replaceAll("/", "\\/"), escaped(/[<>&]/g), escaped(/[<>&'=]/g)];
 }
 
 /** What the languages and template engines that many servers use make of the characters that they escape. */

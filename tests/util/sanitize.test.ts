@@ -3,6 +3,8 @@ import { afterEach, describe, expect, test } from "vitest";
 import { createByteRedactor } from "../../src/util/redact.js";
 import { createRedactor, MAX_OUTPUT_BYTES, redact, registerSecret, truncate } from "../../src/util/sanitize.js";
 
+const inJson = (value: string): string => JSON.stringify(value).slice(1, -1);
+
 describe("truncate", () => {
   test("the default bound is 1 MiB, and a text of just that size is left alone", () => {
     expect(MAX_OUTPUT_BYTES).toBe(1_048_576);
@@ -105,7 +107,8 @@ describe("redact", () => {
     ["URL component", encodeURIComponent(secret)],
     ["URL component with small hex digits", encodeURIComponent(secret).replace(/%../g, (hex) => hex.toLowerCase())],
     ["form field", new URLSearchParams({ q: secret }).toString().slice(2)],
-    ["JSON", JSON.stringify(secret).slice(1, -1)],
+    ["JSON", inJson(secret)],
+    ["JSON in JSON", inJson(inJson(secret))],
     ["base64", Buffer.from(secret).toString("base64")],
     ["base64url", Buffer.from(secret).toString("base64url")],
   ])("found as %s", (_form, encoded) => {
@@ -153,7 +156,7 @@ describe("redact", () => {
         minLength: 1,
         maxLength: 3,
       }),
-      parts: fc.array(fc.tuple(piece, fc.nat(2), fc.nat(3)), { minLength: 1, maxLength: 6 }),
+      parts: fc.array(fc.tuple(piece, fc.nat(2), fc.nat(4)), { minLength: 1, maxLength: 6 }),
       cuts: fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1, maxLength: 20 }),
     });
     fc.assert(
@@ -162,7 +165,8 @@ describe("redact", () => {
           String,
           encodeURIComponent,
           (v: string) => Buffer.from(v).toString("base64"),
-          (v: string) => JSON.stringify(v).slice(1, -1),
+          inJson,
+          (v: string) => inJson(inJson(v)),
         ];
         const text = parts
           .map(
