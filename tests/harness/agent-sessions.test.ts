@@ -30,6 +30,32 @@ test("where no agent has made a session, nothing is packed", async () => {
   await unpackSessions(place.sandbox, archive);
 });
 
+const SECRETS = ['the "first" value\n', "value\nof the second", "short"];
+
+test("what an agent has seen of the secrets is not saved, and the rest comes back as it was", async () => {
+  const overlapping = 'the "first" value\nof the second';
+  const log = `${JSON.stringify({ text: JSON.stringify(SECRETS), plain: overlapping })}\n`;
+  const { sandbox } = place;
+  const argv = ["/bin/sh", "-c", "mkdir -p ~/seen && tee ~/seen/log.jsonl"];
+  await sandbox.exec({ argv, stdin: log, check: true });
+  const archive = Buffer.from(await packSessions(sandbox, ["seen"], SECRETS)).toString();
+  expect(archive).not.toMatch(/first|second|value/);
+  await sh("rm -r seen");
+  await unpackSessions(sandbox, Buffer.from(archive));
+  const kept = await sh("cat seen/log.jsonl");
+  expect(kept).toHaveLength(log.length);
+  const { text, plain } = JSON.parse(kept) as { text: string; plain: string };
+  expect(plain).toMatch(/^\*+$/);
+  expect((JSON.parse(text) as string[])[2]).toBe("short");
+});
+
+test("a database that has a secret is not saved: it could not be read without it", async () => {
+  await sh("mkdir -p db && echo 'the second of them' > db/store.db && echo x > db/store.db-wal");
+  const folders = ["db/store.db", "db/store.db-wal"];
+  await expect(packSessions(place.sandbox, folders, ["the second"])).rejects.toMatchObject({ code: "unsupported" });
+  expect(await packSessions(place.sandbox, folders, ["another secret"])).not.toHaveLength(0);
+});
+
 test.each([
   ["claude-code", [".claude/projects"]],
   ["codex", [".codex/sessions"]],

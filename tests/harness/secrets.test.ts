@@ -69,6 +69,16 @@ describe("the key of an agent", () => {
     });
   });
 
+  test("that is inside, and that the agent noted in its session, is in none of the files that are saved", async () => {
+    const note = "mkdir -p ~/.claude/projects && env > ~/.claude/projects/noted";
+    const nodes = [ask(`fake: sh ${note}`, { env: { ANTHROPIC_BASE_URL: `http://${at()}` } })];
+    const report = await bench.run({ runId: "noted", ...options(nodes) });
+    expect(report).toMatchObject({ status: "success", secrets: [{ name: "ANTHROPIC_API_KEY", kept: "inside" }] });
+    const saved = bench.state("noted", "checkpoints/1-ask.sessions.tar");
+    expect(saved).toContain("ANTHROPIC_API_KEY=***");
+    expect(leaks("noted")).toEqual([]);
+  });
+
   test("stays outside when the run is resumed", async () => {
     const nodes = [ask(`fake: sh test -e ready; curl -sS ${CURL}`), { id: "stop", kind: "command", shell: "exit 1" }];
     const before = server.asked.length;

@@ -30,6 +30,7 @@ export class Checkpointer {
   #isHere: boolean | undefined;
   #isFresh = false;
   readonly #sessionFolders: readonly string[];
+  readonly #secrets: readonly string[];
 
   constructor(
     {
@@ -37,7 +38,15 @@ export class Checkpointer {
       recorder,
       snapshotId,
       sessionFolders = [],
-    }: { directory: RunDirectory; recorder: RunRecorder; snapshotId?: string; sessionFolders?: readonly string[] },
+      secrets = [],
+    }: {
+      directory: RunDirectory;
+      recorder: RunRecorder;
+      snapshotId?: string;
+      sessionFolders?: readonly string[];
+      /** Values that no saved session may have. */
+      secrets?: readonly string[];
+    },
     sandbox: Sandbox,
     context: RunContext,
   ) {
@@ -45,6 +54,7 @@ export class Checkpointer {
     this.#recorder = recorder;
     this.#snapshotId = snapshotId;
     this.#sessionFolders = sessionFolders;
+    this.#secrets = secrets;
     this.#sandbox = sandbox;
     this.#context = context;
   }
@@ -81,7 +91,8 @@ export class Checkpointer {
   /** Without them, a node that continues one starts a new session after a resume, and says so. */
   async #saveSessions(nodeId: string, index: number): Promise<void> {
     try {
-      await saveSessions(this.#directory, { nodeId, index }, await packSessions(this.#sandbox, this.#sessionFolders));
+      const archive = await packSessions(this.#sandbox, this.#sessionFolders, this.#secrets);
+      await saveSessions(this.#directory, { nodeId, index }, archive);
     } catch (error) {
       await this.#recorder.warn(`a resumed run starts new sessions: ${toSandboxError(error).message}`);
     }

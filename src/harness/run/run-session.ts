@@ -165,7 +165,7 @@ async function runNodes(
   });
   const sessionFolders = sessionFoldersOf(agents);
   const checkpointer = new Checkpointer(
-    { directory, recorder, sessionFolders, ...(snapshotId && { snapshotId }) },
+    { directory, recorder, sessionFolders, ...defined({ snapshotId, secrets: opts.hidden.secrets }) },
     sandbox,
     context,
   );
