@@ -33,6 +33,8 @@ export class AgentWatch {
   #idle: NodeJS.Timeout | undefined;
   #leaving: NodeJS.Timeout | undefined;
   #isDone = false;
+  /** Whether there was an answer of the model since the last result. */
+  #hasAnswered = false;
   #isWarned = false;
 
   constructor(name: string, bounds: AgentBounds, state: EngineState, stop: (grace?: number) => void) {
@@ -83,6 +85,7 @@ export class AgentWatch {
         break;
       case "turn":
         this.turns += 1;
+        this.#hasAnswered = true;
         this.#workOn();
         break;
       case "alive":
@@ -97,6 +100,7 @@ export class AgentWatch {
       case "result":
         this.verdict = signal.result;
         this.#isDone = true;
+        this.#hasAnswered = false;
         clearTimeout(this.#leaving);
         this.#leaving = setTimeout(() => this.#end("finished", 0), RESULT_GRACE);
         break;
@@ -127,8 +131,9 @@ export class AgentWatch {
 
   #end(cause: StopCause, grace?: number): void {
     if (this.cause !== undefined) return;
-    // What comes after the result does not change it.
-    this.cause = !this.#isDone || cause === "cancelled" ? cause : "finished";
+    // What comes after the result does not change it; nor does work that was only announced.
+    const isOver = this.#isDone || (cause === "idle" && this.verdict !== undefined && !this.#hasAnswered);
+    this.cause = isOver && cause !== "cancelled" ? "finished" : cause;
     this.#stop(grace);
   }
 }

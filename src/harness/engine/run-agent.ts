@@ -131,7 +131,7 @@ async function conclude(
   const { cause } = watch;
   const isMissing = cause === undefined && watch.verdict === undefined && exit.exitCode === PROGRAM_MISSING;
   // One that ended while it worked on has not done what it said last.
-  const isCutOff = !watch.isDone && exit.exitCode !== 0;
+  const isCutOff = cause === undefined && !watch.isDone && exit.exitCode !== 0;
   const verdict = (isCutOff ? undefined : watch.verdict) ?? reader.end(exit);
   const agent = account(state, nodeId, driver, watch, verdict);
   const output = state.hide(verdict.text, 50 * 1024);

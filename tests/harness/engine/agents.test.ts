@@ -50,6 +50,12 @@ describe("an agent node, with a program that speaks as", () => {
     expect(outcome).toMatchObject({ status: "success", nodes: [{ output: "all of it is done" }] });
   });
 
+  test.concurrent("claude-code, which announces more work and then falls silent, succeeded", async () => {
+    const spec = ask("fake: more this is all", { limits: { idle: 2_000 } });
+    const { outcome } = await runInSandbox(place.sandbox, spec, { secrets });
+    expect(outcome).toMatchObject({ status: "success", limitsHit: [], nodes: [{ output: "this is all" }] });
+  });
+
   test.concurrent("claude-code, which crashes while it works on after a result, has crashed", async () => {
     const spec = ask("fake: more I wait for my subagents\nfake: crash", { retry: { max: 0 } });
     const { outcome } = await runInSandbox(place.sandbox, spec, { secrets });
