@@ -108,7 +108,7 @@ async function plan(
     if (state?.digest !== task.digest) return true;
     return state.outcome !== undefined && retry.includes(state.outcome);
   });
-  await journal.add(...open.map((task) => ({ t: "planned" as const, task: task.id, digest: task.digest })));
+  await journal.addAll(open.map((task) => ({ t: "planned", task: task.id, digest: task.digest })));
 }
 
 function makeFolder(folder: string): void {

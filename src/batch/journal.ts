@@ -5,9 +5,9 @@ import { decodeRecord, encodeRecord, JOURNAL_VERSION, type JournalRecord, versio
 import { applyRecord, emptyState, type JournalState } from "./task-states.js";
 
 interface Entry {
-  /** A line of the results that is on the disk before the record. */
+  /** A line of the results that is on the disk before the records. */
   readonly result: string;
-  readonly record: (end: number) => JournalRecord;
+  readonly records: (end: number) => readonly JournalRecord[];
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
 }
@@ -58,12 +58,17 @@ export class Journal {
 
   /** Writes records. Resolves once they would survive a power loss. */
   async add(...records: readonly JournalRecord[]): Promise<void> {
-    await Promise.all(records.map((record) => this.#enqueue("", () => record)));
+    await this.addAll(records);
+  }
+
+  /** Writes as many records as a batch has tasks. */
+  async addAll(records: readonly JournalRecord[]): Promise<void> {
+    await this.#enqueue("", () => records);
   }
 
   /** Writes a result, then the record that acknowledges it. */
   async addResult(result: object, record: (end: number) => JournalRecord): Promise<void> {
-    await this.#enqueue(`${JSON.stringify(result)}\n`, record);
+    await this.#enqueue(`${JSON.stringify(result)}\n`, (end) => [record(end)]);
   }
 
   async close(): Promise<void> {
@@ -71,10 +76,10 @@ export class Journal {
     await Promise.all([this.#records.close(), this.#results.close()]);
   }
 
-  #enqueue(result: string, record: Entry["record"]): Promise<void> {
+  #enqueue(result: string, records: Entry["records"]): Promise<void> {
     if (this.#broken !== undefined) return Promise.reject(this.#broken);
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ result, record, resolve, reject });
+      this.#waiting.push({ result, records, resolve, reject });
       this.#writing ??= this.#writeAll().finally(() => {
         this.#writing = undefined;
       });
@@ -102,9 +107,9 @@ export class Journal {
 
   async #write(group: readonly Entry[]): Promise<JournalRecord[]> {
     let end = this.#resultsEnd;
-    const written = group.map(({ result, record }) => {
+    const written = group.flatMap(({ result, records }) => {
       end += Buffer.byteLength(result);
-      return record(end);
+      return records(end);
     });
     const results = group.map(({ result }) => result).join("");
     if (results !== "") await writeDurable(this.#results, results, this.#resultsEnd);

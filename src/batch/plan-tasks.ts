@@ -12,7 +12,7 @@ export interface PlannedTask {
 }
 
 /** The tasks of this shard, and the digest of the batch. A task without a command, or with the id of another one, is refused. */
-export function planTasks({ tasks, argv, timeout, shard }: BatchOptions): {
+export function planTasks({ tasks, argv, shard }: BatchOptions): {
   tasks: PlannedTask[];
   digest: string;
   shard: string | undefined;
@@ -21,7 +21,7 @@ export function planTasks({ tasks, argv, timeout, shard }: BatchOptions): {
   const planned = tasks.map((task, index): PlannedTask => {
     if (seen.has(task.id)) throw invalidArgument(`tasks[${index}].id`, "an id that no other task has", task.id);
     seen.add(task.id);
-    return { id: task.id, digest: digestOf([task, "blueprint" in task ? [] : [commandOf(task, argv), timeout]]), task };
+    return { id: task.id, digest: digestOf([task, "blueprint" in task ? [] : [commandOf(task, argv)]]), task };
   });
   const digest = digestOf(planned.map(({ id, digest: own }) => [id, own]));
   const own = shard === undefined ? planned : planned.filter((_, at) => at % shard.count === shard.index - 1);

@@ -2,6 +2,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { BatchOptions, BatchResult, BatchRun } from "../../src/batch.js";
 import { runBatch } from "../../src/batch.js";
+import { registerBackend } from "../../src/sandbox/registry.js";
+import { type ServiceOptions, SimulatedService } from "../fakes/simulated-service.js";
 import { createScratch, type Scratch } from "../support/scratch.js";
 
 /** A directory for the batches of one test, with an own home. */
@@ -39,4 +41,15 @@ export async function runAll(options: BatchOptions): Promise<{ results: BatchRes
 /** The ids of results, sorted. */
 export function idsOf(results: readonly Pick<BatchResult, "taskId">[]): string[] {
   return results.map(({ taskId }) => taskId).sort();
+}
+
+let services = 0;
+
+/** A service of its own for a test. */
+export function serve(options: Omit<ServiceOptions, "name"> = {}): SimulatedService & { name: string } {
+  services += 1;
+  const name = `simulated-${process.pid}-${services}`;
+  const service = new SimulatedService({ ...options, name });
+  registerBackend(name, async () => service.backend);
+  return Object.assign(service, { name });
 }

@@ -1,26 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SandboxError } from "../../contracts/errors.js";
 import { type BatchNote, readBatch, readBatchPage, readResults, runBatch } from "../../src/batch.js";
-import { registerBackend } from "../../src/sandbox/registry.js";
 import { listSandboxes } from "../../src/sandbox.js";
-import { type ServiceOptions, SimulatedService } from "../fakes/simulated-service.js";
-import { type BatchPlace, createBatchPlace, idsOf, manyTasks, runAll } from "./batch-place.js";
+import type { SimulatedService } from "../fakes/simulated-service.js";
+import { type BatchPlace, createBatchPlace, idsOf, manyTasks, runAll, serve } from "./batch-place.js";
 
 let place: BatchPlace;
-let count = 0;
 beforeEach(() => {
   place = createBatchPlace();
 });
 afterEach(() => place.remove());
-
-/** A service of its own for a test. */
-function serve(options: Omit<ServiceOptions, "name"> = {}): SimulatedService & { name: string } {
-  count += 1;
-  const name = `simulated-${process.pid}-${count}`;
-  const service = new SimulatedService({ ...options, name });
-  registerBackend(name, async () => service.backend);
-  return Object.assign(service, { name });
-}
 
 async function expectNothingLeft(service: SimulatedService): Promise<void> {
   expect(service.machines).toEqual([]);
