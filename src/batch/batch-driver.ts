@@ -7,7 +7,15 @@ import { isRefusal, kindOf, stopsAll } from "./failure-kind.js";
 import type { PlannedTask } from "./plan-tasks.js";
 import { Tally } from "./progress.js";
 import { Schedule, type ScheduledTask } from "./schedule.js";
-import type { AttemptStage, BatchNote, BatchOptions, BatchProgress, BatchResult, BatchStop } from "./types.js";
+import type {
+  AttemptStage,
+  BatchNote,
+  BatchOptions,
+  BatchProgress,
+  BatchResult,
+  BatchStop,
+  TaskOutcome,
+} from "./types.js";
 import { Window } from "./window.js";
 
 const RETRIES = 3;
@@ -48,6 +56,8 @@ export class BatchDriver {
   /** One for each attempt that runs: a signal that outlives them would remember all of them. */
   readonly #attempts = new Set<AbortController>();
   readonly #running = new Set<Promise<void>>();
+  /** Tasks of them that are done: only their sandboxes are being closed. */
+  readonly #closing = new Set<string>();
   /** Set when attempts that run are cut off, too. */
   #cutOff: SandboxError | undefined;
   #fault: Error | undefined;
@@ -66,7 +76,7 @@ export class BatchDriver {
   }
 
   get progress(): BatchProgress {
-    return this.#tally.progress(this.#running.size, this.#window.size);
+    return this.#tally.progress(this.#running.size - this.#closing.size, this.#window.size);
   }
 
   get stopped(): BatchStop | undefined {
@@ -159,6 +169,7 @@ export class BatchDriver {
       .catch((error: unknown) => this.#fail(toSandboxError(error)))
       .finally(() => {
         this.#running.delete(running);
+        this.#closing.delete(waiting.id);
         this.#report();
         this.#wake();
       });
@@ -173,6 +184,8 @@ export class BatchDriver {
     const { journal } = batch;
     const number = (journal.state.tasks.get(id)?.attempts ?? 0) + 1;
     const began = performance.now();
+    // Somebody who was told that it starts may have stopped everything.
+    if (this.#cutOff !== undefined) return;
     const controller = new AbortController();
     this.#attempts.add(controller);
     let isOpening = true;
@@ -236,7 +249,7 @@ export class BatchDriver {
       })),
     );
     this.#tally.spend(costUsd);
-    this.#tally.add(outcome);
+    this.#done(id, outcome);
     this.#stage(id, outcome);
     this.#parts.onResult(result);
     this.#report();
@@ -272,7 +285,7 @@ export class BatchDriver {
     // It may be too much for the service.
     if (code === "unavailable") this.#window.refused();
     this.#stage(id, final ? "infra" : "waiting");
-    if (final) this.#tally.add("infra");
+    if (final) this.#done(id, "infra");
     else {
       const pause = Math.min(LONGEST_BACKOFF, (options.backoff ?? BACKOFF) * 2 ** (failures - 1));
       this.#schedule.again({ ...waiting, refusals: 0 }, pause * (0.5 + Math.random() / 2));
@@ -308,9 +321,14 @@ export class BatchDriver {
     await orFail(
       this.#parts.batch.journal.addResult(result, (end) => ({ ...record, ...(cost !== undefined && { cost }), end })),
     );
-    this.#tally.add("refused");
+    this.#done(id, "refused");
     this.#stage(id, "refused");
     this.#parts.onResult(result);
+  }
+
+  #done(id: string, outcome: TaskOutcome): void {
+    this.#tally.add(outcome);
+    this.#closing.add(id);
   }
 
   #stage(id: string, stage: AttemptStage): void {

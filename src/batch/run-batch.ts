@@ -2,6 +2,7 @@ import type { Backend } from "../../contracts/backend.js";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { writeFileAtomic } from "../machine/atomic-file.js";
 import { assertBackend, backendOf, chooseBackend } from "../sandbox.js";
+import { defined } from "../util/defined.js";
 import { type Attempt, labelsOf } from "./attempt.js";
 import { BatchDriver } from "./batch-driver.js";
 import { type OpenBatch, openBatch } from "./batch-folder.js";
@@ -64,12 +65,18 @@ class RunningTasks implements BatchRun {
     const leaving = new AbortController();
     const { signal: asked } = this.#options;
     const signal = asked === undefined ? leaving.signal : AbortSignal.any([asked, leaving.signal]);
-    const options = { ...this.#options, signal };
+    let mistake: { readonly error: unknown } | undefined;
+    const told = guarded(this.#options, (error) => {
+      mistake ??= { error };
+      leaving.abort();
+    });
+    const options = { ...this.#options, ...told, signal };
     const { backend, concurrency, memory } = await decide(options, this.#planned.tasks);
     const batch = await openBatch(options, this.#planned);
     try {
       await writePlan(batch.paths.plan, options);
       yield* this.#run(batch, options, { backend, concurrency, memory }, () => leaving.abort());
+      if (mistake !== undefined) throw mistake.error;
     } finally {
       await this.#writePage(batch).catch((error: unknown) => {
         options.onNote?.({ type: "warning", message: `the page was not written: ${toSandboxError(error).message}` });
@@ -162,6 +169,26 @@ class RunningTasks implements BatchRun {
       await running.catch(() => undefined);
     }
   }
+}
+
+type Callbacks = Pick<BatchOptions, "onProgress" | "onStage" | "onNote">;
+
+/** The callbacks of a user. What they throw is theirs: it stops the batch cleanly, wherever it was. */
+function guarded({ onProgress, onStage, onNote }: Callbacks, onThrow: (error: unknown) => void): Callbacks {
+  const guard =
+    <A extends unknown[]>(callback: (...args: A) => void) =>
+    (...args: A): void => {
+      try {
+        callback(...args);
+      } catch (error) {
+        onThrow(error);
+      }
+    };
+  return defined({
+    onProgress: onProgress && guard(onProgress),
+    onStage: onStage && guard(onStage),
+    onNote: onNote && guard(onNote),
+  });
 }
 
 interface Decided {
