@@ -1,0 +1,65 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { SandboxError } from "../../contracts/errors.js";
+import { infraFailureOf } from "../../src/batch/run-blueprint.js";
+import { createRepository } from "../support/scratch.js";
+import { type BatchPlace, createBatchPlace, runAll, serve } from "./batch-place.js";
+
+let place: BatchPlace;
+beforeEach(() => {
+  place = createBatchPlace();
+});
+afterEach(() => place.remove());
+
+test("a run whose sandbox is lost has no result, and is repeated", async () => {
+  const service = serve({
+    onCreate: () => {
+      throw new SandboxError("backend_lost", "the machine is gone");
+    },
+  });
+  const repo = createRepository(join(place.path, "repo"));
+  const blueprint = join(place.path, "check.yaml");
+  writeFileSync(
+    blueprint,
+    "version: 1\nname: check\nnodes:\n  - { id: look, kind: command, run: [test, -f, a.txt] }\n",
+  );
+  const tasks = [{ id: "a", blueprint, repo, intent: "look" }];
+  const { results, run } = await runAll({
+    tasks,
+    out: place.out,
+    backend: service.name,
+    retries: 1,
+    backoff: 1,
+    sandbox: { network: "full" as const },
+  });
+  expect(results).toEqual([]);
+  expect(run.progress).toMatchObject({ infra: 1, retries: 1, causes: { backend_lost: 2 } });
+});
+
+describe("a run that ended with", () => {
+  test.each([
+    ["error", "backend_lost", false, "backend_lost"],
+    ["error", "tampered", false, "tampered"],
+    ["error", "internal", false, "internal"],
+    ["error", "unauthenticated", false, "unauthenticated"],
+    ["error", "missing_dependency", false, "missing_dependency"],
+    ["error", "unavailable", true, "unavailable"],
+    ["error", "rate_limit", true, "unavailable"],
+    ["error", "quota", false, "unavailable"],
+  ] as const)("%s and the code %s has no result: the infrastructure failed it", (status, code, retryable, thrown) => {
+    const failure = infraFailureOf({ status, error: { code, message: "why", hint: "what helps", retryable } });
+    expect(failure).toMatchObject({ code: thrown, message: "why", hint: "what helps" });
+  });
+
+  test.each([
+    ["error", "unsupported"],
+    ["error", "not_found"],
+    ["error", "node_threw"],
+    ["failed", "command_failed"],
+    ["failed", "gate_failed"],
+    ["limit", "timed_out"],
+  ] as const)("%s and the code %s has a result", (status, code) => {
+    expect(infraFailureOf({ status, error: { code, message: "why", retryable: false } })).toBeUndefined();
+  });
+});
