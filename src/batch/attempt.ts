@@ -11,6 +11,8 @@ export type TaskEnding = Omit<BatchResult, "taskId" | "attempt" | "endedAt">;
 export interface Attempt {
   readonly number: number;
   readonly batchId: string;
+  /** Identifies the task and how its sandbox is opened. A sandbox with another one is not adopted. */
+  readonly recipe: string;
   readonly options: BatchOptions;
   readonly paths: BatchPaths;
   /** Aborted when the batch stops. */
@@ -27,12 +29,17 @@ export interface Attempt {
 }
 
 /** Labels on everything that is made for an attempt. */
-export const LABELS = { batch: "glovebox.batch", task: "glovebox.task", attempt: "glovebox.attempt" } as const;
+export const LABELS = {
+  batch: "glovebox.batch",
+  task: "glovebox.task",
+  attempt: "glovebox.attempt",
+  recipe: "glovebox.recipe",
+} as const;
 
 /** The labels of an attempt. */
 export function labelsOf(
-  { batchId, number }: Pick<Attempt, "batchId" | "number">,
+  { batchId, number, recipe }: Pick<Attempt, "batchId" | "number" | "recipe">,
   taskId: string,
 ): Record<string, string> {
-  return { [LABELS.batch]: batchId, [LABELS.task]: taskId, [LABELS.attempt]: String(number) };
+  return { [LABELS.batch]: batchId, [LABELS.task]: taskId, [LABELS.attempt]: String(number), [LABELS.recipe]: recipe };
 }

@@ -38,6 +38,8 @@ export interface BatchDriverParts {
   readonly concurrency: number;
   /** Sandboxes that were made for the next attempts of these tasks. */
   readonly adopted: Map<string, string>;
+  /** The recipe of the sandbox of a task. */
+  recipeOf(task: PlannedTask): string;
   run(task: PlannedTask["task"], attempt: Attempt): Promise<void>;
   /** Whether there is room for one more beside those that run. */
   hasRoom(): boolean;
@@ -180,7 +182,7 @@ export class BatchDriver {
   /** Rejects only for what stops the whole batch. */
   async #attempt(waiting: ScheduledTask): Promise<void> {
     const { task, id } = waiting;
-    const { batch, options, adopted, note } = this.#parts;
+    const { batch, options, adopted, note, recipeOf } = this.#parts;
     const { journal } = batch;
     const number = (journal.state.tasks.get(id)?.attempts ?? 0) + 1;
     const began = performance.now();
@@ -197,6 +199,7 @@ export class BatchDriver {
     const attempt: Attempt = {
       number,
       batchId: batch.id,
+      recipe: recipeOf(waiting),
       options,
       paths: batch.paths,
       signal: controller.signal,
@@ -227,7 +230,7 @@ export class BatchDriver {
       const failure = toSandboxError(error);
       if (hasEnded) note({ type: "warning", message: failure.message, taskId: id, code: failure.code });
       else if (this.#cutOff !== undefined) return;
-      else await this.#failed(waiting, number, { failure, isOpening, cost: isOpening ? undefined : cost() });
+      else await this.#failed(waiting, number, { failure, isOpening, began, cost: isOpening ? undefined : cost() });
     } finally {
       this.#attempts.delete(controller);
     }
@@ -258,14 +261,14 @@ export class BatchDriver {
   async #failed(
     waiting: ScheduledTask,
     attempt: number,
-    { failure, isOpening, cost }: { failure: SandboxError; isOpening: boolean; cost: number | undefined },
+    { failure, isOpening, began, cost }: FailedAttempt,
   ): Promise<void> {
     const { id } = waiting;
     const { options, note } = this.#parts;
     const { code, message } = failure;
     if (stopsAll(failure, isOpening)) throw failure;
     this.#tally.spend(cost);
-    if (isRefusal(failure, isOpening) && waiting.refusals + 1 < REFUSALS) return this.#refused(waiting, failure);
+    if (isRefusal(failure, isOpening) && waiting.refusals + 1 < REFUSALS) return this.#refused(waiting, failure, began);
     if (kindOf(failure) === "task") return await this.#refuse(id, attempt, failure, cost);
     const { journal } = this.#parts.batch;
     const failures = (journal.state.tasks.get(id)?.infraFailures ?? 0) + 1;
@@ -293,10 +296,10 @@ export class BatchDriver {
   }
 
   /** The backend takes no more at the moment. That says nothing about the task, which waits. */
-  #refused(waiting: ScheduledTask, failure: SandboxError): void {
+  #refused(waiting: ScheduledTask, failure: SandboxError, askedAt: number): void {
     const { options, note } = this.#parts;
     const { code, message } = failure;
-    this.#window.refused();
+    this.#window.refused(performance.now(), askedAt);
     this.#stage(waiting.id, "waiting");
     this.#tally.addCause(code, true);
     note({ type: "retry", message, taskId: waiting.id, code });
@@ -338,6 +341,15 @@ export class BatchDriver {
   #report(): void {
     this.#parts.options.onProgress?.(this.progress);
   }
+}
+
+interface FailedAttempt {
+  readonly failure: SandboxError;
+  /** Whether its sandbox was not there yet. */
+  readonly isOpening: boolean;
+  /** On the clock of `performance.now`. */
+  readonly began: number;
+  readonly cost: number | undefined;
 }
 
 /** The journal could not be written. That is no failure of the attempt in which it happened. */

@@ -9,11 +9,12 @@ const AT_ONCE = 8;
 
 /**
  * Settles what an earlier driver of the batch left: a sandbox that was made for the next attempt of a task, and not used, is returned under the task's
- * id to be adopted. All others are removed.
+ * id to be adopted, if it would be opened in the same way again. All others are removed.
  */
 export async function settleLeftSandboxes(
   batchId: string,
   { tasks }: JournalState,
+  recipes: ReadonlyMap<string, string>,
   note: (note: BatchNote) => void,
 ): Promise<Map<string, string>> {
   const adopted = new Map<string, string>();
@@ -24,14 +25,16 @@ export async function settleLeftSandboxes(
     const task = labels[LABELS.task] ?? "";
     const known = tasks.get(task);
     const isNext = known !== undefined && labels[LABELS.attempt] === String(known.attempts + 1);
-    if (isNext && known.outcome === undefined && state === "kept" && !adopted.has(task)) adopted.set(task, id);
-    else removals.push(limit(() => remove(id, note)));
+    const isWanted = isNext && known.outcome === undefined && labels[LABELS.recipe] === recipes.get(task);
+    if (isWanted && state === "kept" && !adopted.has(task)) adopted.set(task, id);
+    else removals.push(limit(() => removeLeft(id, note)));
   }
   await Promise.all(removals);
   return adopted;
 }
 
-async function remove(id: string, note: (note: BatchNote) => void): Promise<void> {
+/** Removes a sandbox that an earlier driver of the batch left. */
+export async function removeLeft(id: string, note: (note: BatchNote) => void): Promise<void> {
   try {
     await removeSandbox(id);
   } catch (error) {

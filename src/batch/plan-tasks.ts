@@ -45,6 +45,7 @@ export function shardText({ index, count }: BatchShard): string {
   return `${index}/${count}`;
 }
 
-function digestOf(value: unknown): string {
+/** A short text that is another one for every other value. */
+export function digestOf(value: unknown): string {
   return createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 32);
 }

@@ -8,11 +8,12 @@ import { BatchDriver } from "./batch-driver.js";
 import { type OpenBatch, openBatch } from "./batch-folder.js";
 import { batchPage } from "./batch-page.js";
 import { checkBatchOptions } from "./check-options.js";
-import { settleLeftSandboxes } from "./left-sandboxes.js";
+import { removeLeft, settleLeftSandboxes } from "./left-sandboxes.js";
 import { hasRoom, usualConcurrency } from "./machine-room.js";
 import { OncePerKey } from "./once-per-key.js";
 import { writePlan } from "./plan-file.js";
 import { type PlannedTask, planTasks } from "./plan-tasks.js";
+import { recipesOf } from "./recipes.js";
 import { runBlueprintTask } from "./run-blueprint.js";
 import { runCommand } from "./run-command.js";
 import { ContainerTasks } from "./run-containers.js";
@@ -97,7 +98,10 @@ class RunningTasks implements BatchRun {
   ): AsyncGenerator<BatchResult, void, undefined> {
     const note = (each: BatchNote): void => options.onNote?.(each);
     const { state } = batch.journal;
-    const adopted = batch.isResumed ? await settleLeftSandboxes(batch.id, state, note) : new Map<string, string>();
+    const recipes = await recipesOf(this.#planned.tasks, options);
+    const adopted = batch.isResumed
+      ? await settleLeftSandboxes(batch.id, state, recipes, note)
+      : new Map<string, string>();
     const isOpen = ({ id }: PlannedTask): boolean => state.tasks.get(id)?.outcome === undefined;
     const open = this.#planned.tasks.filter(isOpen);
     const containers = new ContainerTasks(
@@ -107,8 +111,10 @@ class RunningTasks implements BatchRun {
     );
     try {
       await containers.prepare(options.signal);
-      yield* this.#drive(batch, options, decided, { containers, adopted, leave });
+      yield* this.#drive(batch, options, decided, { containers, adopted, recipes, leave });
     } finally {
+      // Stopped before their tasks were started again.
+      await Promise.all([...adopted.values()].map((id) => removeLeft(id, note)));
       await containers.close();
     }
   }
@@ -117,7 +123,7 @@ class RunningTasks implements BatchRun {
     batch: OpenBatch,
     options: BatchOptions,
     { backend, concurrency, memory }: Decided,
-    { containers, adopted, leave }: { containers: ContainerTasks; adopted: Map<string, string>; leave: () => void },
+    { containers, adopted, recipes, leave }: Prepared,
   ): AsyncGenerator<BatchResult, void, undefined> {
     const images = new OncePerKey();
     const queue: BatchResult[] = [];
@@ -128,6 +134,7 @@ class RunningTasks implements BatchRun {
       options,
       concurrency,
       adopted,
+      recipeOf: ({ id }) => recipes.get(id) ?? "",
       note: (each) => options.onNote?.(each),
       run: (task, attempt: Attempt) => {
         if ("setup" in task) return containers.run(task, attempt);
@@ -191,6 +198,13 @@ function guarded({ onProgress, onStage, onNote }: Callbacks, onThrow: (error: un
   });
 }
 
+interface Prepared {
+  readonly containers: ContainerTasks;
+  readonly adopted: Map<string, string>;
+  readonly recipes: ReadonlyMap<string, string>;
+  leave(): void;
+}
+
 interface Decided {
   /** Absent: no task is a command. */
   readonly backend: Backend | undefined;
@@ -206,7 +220,10 @@ async function decide(options: BatchOptions, tasks: readonly PlannedTask[]): Pro
   const name = options.backend ?? chooseBackend(process.env);
   const memory = sandbox.limits?.memory;
   const backend = hasCommands ? await backendOf(name) : undefined;
-  const labels = { ...sandbox.labels, ...labelsOf({ batchId: "0".repeat(16), number: 1 }, "any") };
+  const labels = {
+    ...sandbox.labels,
+    ...labelsOf({ batchId: "0".repeat(16), number: 1, recipe: "0".repeat(32) }, "any"),
+  };
   if (backend !== undefined) await assertBackend(name, { ...sandbox, labels });
   const isHere = hasContainers || (backend ?? (await backendOf(name))).runsHere === true;
   return { backend, memory, concurrency: options.concurrency ?? usualConcurrency(isHere, memory) };

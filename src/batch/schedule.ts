@@ -1,7 +1,7 @@
 import type { PlannedTask } from "./plan-tasks.js";
 
 /** A task that is to be started. */
-export interface ScheduledTask extends Pick<PlannedTask, "id" | "task"> {
+export interface ScheduledTask extends PlannedTask {
   /** On the clock of `performance.now`. */
   readonly notBefore: number;
   /** How often it was refused since its last attempt. */
@@ -30,7 +30,7 @@ export class Schedule {
     const task = this.#tasks[this.#next];
     if (task === undefined) return undefined;
     this.#next += 1;
-    return { id: task.id, task: task.task, notBefore: now, refusals: 0 };
+    return { ...task, notBefore: now, refusals: 0 };
   }
 
   /** How long until the next task may be started, in milliseconds; undefined if none waits. */

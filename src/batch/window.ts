@@ -4,8 +4,8 @@ const FIRST_PAUSE = 250;
 const FIRST_SIZE = 32;
 /** How long everything may be refused before anything was opened, in milliseconds. */
 const AT_START = 20_000;
-/** Refusals that come together are one. */
-const SAME_ROUND = 200;
+/** Nobody who wants one waits longer than this before asking again, in milliseconds. */
+const NOT_ASKED = 2 * LONGEST_PAUSE;
 
 /**
  * How many sandboxes may be open at once. It grows with each one that opens, fast until the backend first refuses one, then slowly; each round of
@@ -17,6 +17,7 @@ export class Window {
   #hasRefused = false;
   #hasOpened = false;
   #refusals = 0;
+  #lastRefusal = Number.NEGATIVE_INFINITY;
   #refusedAt = Number.NEGATIVE_INFINITY;
   #pausedUntil = Number.NEGATIVE_INFINITY;
   #refusingSince: number | undefined;
@@ -49,11 +50,15 @@ export class Window {
     this.#size = Math.min(this.#most, this.#size + (this.#hasRefused ? 1 / this.#size : 1));
   }
 
-  /** The backend refused one. */
-  refused(now: number = performance.now()): void {
+  /** The backend refused one that it was asked for at `askedAt`. */
+  refused(now: number = performance.now(), askedAt: number = now): void {
+    // While it is not asked, it refuses nothing: all places may have been taken for hours.
+    if (askedAt - this.#lastRefusal > NOT_ASKED) this.#refusingSince = undefined;
+    this.#lastRefusal = now;
     this.#refusingSince ??= now;
     this.#hasRefused = true;
-    if (now - this.#refusedAt < SAME_ROUND || now < this.#pausedUntil) return;
+    // Those that were asked for before the last round are part of it.
+    if (askedAt < this.#refusedAt || now < this.#pausedUntil) return;
     this.#refusedAt = now;
     this.#refusals += 1;
     this.#size = Math.max(1, this.#size / 2);

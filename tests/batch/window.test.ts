@@ -26,6 +26,15 @@ describe("the window", () => {
     expect(window.size).toBe(51);
   });
 
+  test("counts refusals of what was asked for before the last one as part of its round", () => {
+    const window = new Window(100);
+    window.refused(1000, 900);
+    window.refused(9000, 990);
+    expect([window.size, window.pause(9000)]).toEqual([16, 0]);
+    window.refused(9001, 1001);
+    expect(window.size).toBe(8);
+  });
+
   test("makes everybody wait longer with each round, and stops waiting when one opens", () => {
     const window = new Window(100);
     const pauses: number[] = [];
@@ -43,6 +52,18 @@ describe("the window", () => {
     window.opened();
     window.refused(now);
     expect(window.pause(now)).toBeLessThanOrEqual(250);
+  });
+
+  test("is not hopeless because nobody asked for a long time", () => {
+    const window = new Window(10);
+    window.opened();
+    window.refused(1000);
+    // Everything that is open takes an hour, and then one more is refused.
+    window.refused(3_601_000, 3_600_900);
+    expect(window.isHopeless(600_000, 3_601_000)).toBe(false);
+    // Each of these was waited for until its deadline.
+    for (const now of [3_900_000, 4_210_000]) window.refused(now, now - 290_000);
+    expect(window.isHopeless(600_000, 4_210_000)).toBe(true);
   });
 
   test("is hopeless sooner if nothing was ever opened", () => {
