@@ -2,6 +2,7 @@ import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { decodeRecord, encodeRecord, JOURNAL_VERSION, type JournalRecord, versionOf } from "./journal-record.js";
+import { encodeResult } from "./result-lines.js";
 import { applyRecord, emptyState, type JournalState } from "./task-states.js";
 
 interface Entry {
@@ -68,7 +69,7 @@ export class Journal {
 
   /** Writes a result, then the record that acknowledges it. */
   async addResult(result: object, record: (end: number) => JournalRecord): Promise<void> {
-    await this.#enqueue(`${JSON.stringify(result)}\n`, (end) => [record(end)]);
+    await this.#enqueue(encodeResult(result), (end) => [record(end)]);
   }
 
   async close(): Promise<void> {

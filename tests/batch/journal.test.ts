@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Journal, readJournal } from "../../src/batch/journal.js";
 import { encodeRecord, type JournalRecord } from "../../src/batch/journal-record.js";
+import { resultLines } from "../../src/batch/result-lines.js";
 import { expectRefused } from "../support/refused.js";
 import { createScratch, type Scratch } from "../support/scratch.js";
 
@@ -122,6 +123,31 @@ describe("a journal", () => {
     expect([...tasks.values()].filter(({ outcome }) => outcome === "passed")).toHaveLength(500);
     expect(resultsEnd).toBe(readFileSync(results).length);
     expect(readFileSync(results, "utf8").trim().split("\n")).toHaveLength(500);
+  });
+
+  test("has one line for each result, whatever a reader takes for the end of a line", async () => {
+    const written = ["\u2028", "\u2029", "\u0085", "\r", "\v\f", "\n", "ü€😀"].map((text) => ({
+      taskId: "a",
+      stdout: text,
+    }));
+    const journal = await Journal.open(path, results);
+    await journal.add(HEADER, planned("a"));
+    for (const result of written) await journal.addResult(result, (end) => finished("a", end));
+    const { resultsEnd } = journal.state;
+    await journal.close();
+    const lines = readFileSync(results, "utf8").split(/[\n\v\f\r\u0085\u2028\u2029]/);
+    expect(lines.filter(Boolean).map((line) => JSON.parse(line) as unknown)).toEqual(written);
+    const read: unknown[] = [];
+    for await (const result of resultLines(results, resultsEnd)) read.push(result);
+    expect(read).toEqual(written);
+  });
+
+  test("is read though a result has other ends of lines in it, and is larger than what is read at once", async () => {
+    const written = [{ stdout: "a\u2028b" }, { stdout: "€".repeat(100_000) }, { stdout: "" }];
+    writeFileSync(results, written.map((result) => `${JSON.stringify(result)}\n`).join(""));
+    const read: unknown[] = [];
+    for await (const result of resultLines(results, readFileSync(results).length)) read.push(result);
+    expect(read).toEqual(written);
   });
 
   test("is not written through a link", async () => {
