@@ -35,7 +35,7 @@ export async function toOpenOptions({ flags: typed, screen, interruption }: Invo
   return {
     ...given(flags, "backend", "backend", asIs),
     ...given(flags, "repo", "repo", asIs),
-    ...tokenFor(remoteOf(flags), process.env),
+    ...tokenFor(remoteOf(flags.text("repo")), process.env),
     ...given(flags, "branch", "branch", asIs),
     ...given(flags, "workspace", "workspace", parseWorkspace),
     ...(flags.has("git-filter") && { gitFilters: flags.texts("git-filter") }),
@@ -102,8 +102,7 @@ export function callOptionsOf(flags: Flags): { timeout?: number; cwd?: string; u
 }
 
 /** The repository to clone; a path on this machine needs no token until it is pushed. */
-function remoteOf(flags: Flags): string | undefined {
-  const repo = flags.text("repo");
+export function remoteOf(repo: string | undefined): string | undefined {
   return repo === undefined || existsSync(repo) ? undefined : repo;
 }
 

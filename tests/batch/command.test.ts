@@ -121,6 +121,22 @@ describe("glovebox batch", () => {
     expect(await bench.settled()).toEqual([]);
   });
 
+  test("stops when it is interrupted, leaves nothing and says how to continue", async () => {
+    const tasks = Array.from({ length: 40 }, (_, at) => ({ id: `t${at}`, run: at < 2 ? "true" : "sleep 60" }));
+    const { path, out } = writeTasks("interrupted", tasks);
+    const running = bench.start(["batch", "run", path, "-b", "local", "-c", "2"]);
+    await running.printed('"taskId":"t1"');
+    await expect.poll(async () => (await statusOf(out)).started).toBe(2);
+    running.child.kill("SIGINT");
+    const { code, stderr } = await running.ended;
+    expect(stderr).toContain("40 tasks: 2 passed, 38 not done; ");
+    expect(stderr).toContain(`to continue: glovebox batch resume ${out}\n`);
+    expect(code).toBe(130);
+    expect(await statusOf(out)).not.toHaveProperty("pid");
+    expect(JSON.parse((await bench.run(["ls", "--json"])).stdout)).toEqual([]);
+    expect(await bench.settled()).toEqual([]);
+  });
+
   test("adopts what was made and not used when its driver was killed", async () => {
     const { path, out } = writeTasks(
       "adopted",
@@ -229,7 +245,12 @@ describe("glovebox batch", () => {
     ["money that is none", ["run", "x.jsonl", "--max-cost", "lots"], 2, "--max-cost"],
     ["a retry of nothing", ["retry", "x.jsonl"], 2, "--only"],
     ["a batch that is not there", ["status", "x.jsonl"], 1, "no batch to read in"],
-    ["a command for one that has its own", ["resume", "x.jsonl", "--", "true"], 2, "the command that it has"],
+    ["a command for one that has its own", ["resume", "x.jsonl", "--", "true"], 2, "has the command that it was"],
+    ["a format for what is not exported", ["run", "x.jsonl", "--format", "csv"], 2, "batch export takes it"],
+    ["outcomes for what is not repeated", ["resume", "x.jsonl", "--only", "infra"], 2, "batch retry takes it"],
+    ["another backend for one that has its own", ["resume", "x.jsonl", "-b", "docker"], 2, "takes no --backend"],
+    ["a limit for what only reads", ["status", "x.jsonl", "--max-cost", "5"], 2, "batch status takes no --max-cost"],
+    ["a directory for an export", ["export", "x.batch", "--out", "y"], 2, "batch export takes no --out"],
   ])("refuses %s", async (_, args, code, words) => {
     const ended = await bench.run(["batch", ...args]);
     expect(ended.stderr).toContain(words);

@@ -3,10 +3,12 @@ import { WORKSPACE, withPreferredWorkDir, withUserConfig } from "../../sandbox.j
 import { toInertLine } from "../../util/inert-text.js";
 import { parseCount, parseDuration, parseWord, UsageError } from "../commands.js";
 import type { Flags, Invocation } from "../invocation.js";
-import { toOpenOptions } from "../sandbox-options.js";
+import { remoteOf, toOpenOptions } from "../sandbox-options.js";
 import { formatTable } from "../terminal.js";
+import { tokenFor } from "../token.js";
 import { parseMoney, parseShard, placeOf } from "./batch/batch-place.js";
 import { exportBatch } from "./batch/export-batch.js";
+import { assertFlags, type BatchAction } from "./batch/flags-of-action.js";
 import { followBatch } from "./batch/follow-batch.js";
 import { causesText } from "./batch/progress-text.js";
 
@@ -23,6 +25,7 @@ export async function run(invocation: Invocation): Promise<number> {
   if (another !== undefined && action !== "export") {
     throw new UsageError(`batch ${action} takes one file or directory`, `glovebox batch ${action} ${path}`);
   }
+  if (isAction(action)) assertFlags(action, invocation);
   const shard = flags.has("shard") ? parseShard("--shard", flags.text("shard") ?? "") : undefined;
   const folderOf = (each: string): string => flags.text("out") ?? placeOf(each, shard);
   switch (action) {
@@ -67,11 +70,14 @@ async function newOptions(invocation: Invocation, path: string): Promise<Omit<Ba
 
 /** What was written down, with what the command line says anew. */
 async function againOptions(invocation: Invocation, folder: string): Promise<BatchOptions> {
-  const { flags, argv } = invocation;
-  if (argv.length > 0)
-    throw new UsageError("a batch goes on with the command that it has", "leave out what follows --");
   const { sandbox } = await sandboxOptions(invocation, false);
-  return { ...(await readBatchOptions(folder, { sandbox })), ...numbersOf(flags) };
+  const { sandbox: all = {}, ...rest } = await readBatchOptions(folder, { sandbox });
+  // The token of a remote repository was not written down.
+  return { ...rest, sandbox: { ...tokenFor(remoteOf(all.repo), process.env), ...all }, ...numbersOf(invocation.flags) };
+}
+
+function isAction(text: string | undefined): text is BatchAction {
+  return ["run", "resume", "retry", "status", "export"].some((action) => action === text);
 }
 
 /** How its sandboxes are opened, as `exec` opens one. */

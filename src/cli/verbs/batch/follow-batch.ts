@@ -1,4 +1,5 @@
 import { type BatchNote, type BatchOptions, type BatchProgress, type BatchResult, runBatch } from "../../../batch.js";
+import { showCommand } from "../../../util/shell.js";
 import type { Invocation } from "../../invocation.js";
 import { LiveView } from "./live-view.js";
 import { progressText, summaryText } from "./progress-text.js";
@@ -50,9 +51,19 @@ export async function followBatch({ flags, screen, interruption }: Invocation, o
     if (batch.progress.window > 0) {
       await screen.printNote(summaryText(batch.progress));
       await screen.printNote(`results: ${options.out}/results.jsonl, page: ${options.out}/report.html`);
+      for (const line of nextSteps(batch.progress, options.out)) await screen.printNote(line);
     }
   }
   return exitCodeOf(batch.progress, batch.stopped === "max-cost");
+}
+
+/** How to go on with what has no result. */
+function nextSteps({ total, done, infra }: BatchProgress, out: string): string[] {
+  const line = (...words: string[]): string => showCommand(["glovebox", "batch", ...words]);
+  return [
+    ...(done < total ? [`to continue: ${line("resume", out)}`] : []),
+    ...(infra > 0 ? [`to run what was given up once more: ${line("retry", out, "--only", "infra")}`] : []),
+  ];
 }
 
 function exitCodeOf({ passed, total }: BatchProgress, isAtLimit: boolean): number {
