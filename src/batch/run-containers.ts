@@ -1,7 +1,8 @@
-import { SandboxError } from "../../contracts/errors.js";
+import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { type Batch, createSandboxManager, type SandboxManager } from "../tasks.js";
 import { defined } from "../util/defined.js";
 import { type Attempt, MAX_OUTPUT } from "./attempt.js";
+import { stopsAll } from "./failure-kind.js";
 import { commandOf } from "./plan-tasks.js";
 import type { BatchNote, BatchOptions, ContainerTask } from "./types.js";
 
@@ -19,7 +20,7 @@ export class ContainerTasks {
     this.#note = note;
   }
 
-  /** Prepares their images. Without them none can run. */
+  /** Prepares their images. One that can't be had is the failure of the tasks that need it, and of no other. */
   async prepare(signal: AbortSignal | undefined): Promise<void> {
     for (const networkEnabled of new Set(this.#tasks.map((task) => task.networkEnabled ?? false))) {
       this.#opened.set(networkEnabled, await this.#prepare(networkEnabled, signal));
@@ -73,10 +74,18 @@ export class ContainerTasks {
       },
     });
     const setups = this.#tasks.filter((task) => (task.networkEnabled ?? false) === networkEnabled);
-    const batch = await manager.setupBatch(
-      setups.map(({ setup }) => setup),
-      defined({ signal }),
-    );
+    const prepare = (tasks: readonly ContainerTask[]): Promise<Batch> =>
+      manager.setupBatch(
+        tasks.map(({ setup }) => setup),
+        defined({ signal }),
+      );
+    const batch = await prepare(setups).catch(async (error: unknown) => {
+      const failure = toSandboxError(error);
+      if (signal?.aborted === true || stopsAll(failure, true)) throw failure;
+      this.#note({ type: "warning", message: failure.message, code: failure.code });
+      // Each task asks again for what it needs; what is there by now is not made anew.
+      return await prepare([]);
+    });
     return { manager, batch };
   }
 }
