@@ -6,6 +6,8 @@ const USUAL = 64 << 20;
 const SPARED = 256 << 20;
 /** More than this for each core only wait for each other. */
 const PER_CORE = 4;
+/** How long a look at the memory is believed, in milliseconds: a sandbox takes longer to open. */
+const VALID_FOR = 20;
 /** A service has its own machines. */
 const AT_SERVICE = 100;
 
@@ -16,7 +18,16 @@ export function usualConcurrency(runsHere: boolean, memory: number = USUAL): num
   return Math.max(1, Math.min(PER_CORE * availableParallelism(), fitting));
 }
 
+let available = 0;
+let readAt = Number.NEGATIVE_INFINITY;
+
 /** Whether this machine has the memory for one more. */
 export function hasRoom(memory: number = USUAL): boolean {
-  return process.availableMemory() >= SPARED + memory;
+  const now = performance.now();
+  if (now - readAt > VALID_FOR) {
+    // It takes as long as several other parts of a task together.
+    available = process.availableMemory();
+    readAt = now;
+  }
+  return available >= SPARED + memory;
 }

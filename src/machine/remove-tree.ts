@@ -47,11 +47,11 @@ export async function removeTrees(paths: readonly string[]): Promise<void> {
 /** Like `removeTree`, for a directory that no command can write to (any more). Starts no program if there is little in it. */
 export async function removeOwnTree(path: string): Promise<void> {
   assertRemovable(path);
-  if (!removeFew(path)) await removeTree(path);
+  if (!(await removeFew(path))) await removeTree(path);
 }
 
 /** False if something is left: there are too many entries, or they can't be removed this way. */
-function removeFew(path: string): boolean {
+async function removeFew(path: string): Promise<boolean> {
   const directories = [path];
   const others: string[] = [];
   try {
@@ -67,7 +67,9 @@ function removeFew(path: string): boolean {
       }
     }
     for (const other of others) unlinkSync(other);
-    for (const directory of directories.reverse()) rmdirSync(directory);
+    for (const directory of directories.slice(1).reverse()) rmdirSync(directory);
+    // If it was mounted in a sandbox, the kernel waits for every core first. Other sandboxes need not wait with it.
+    await rmdir(path);
     return true;
   } catch {
     return false;
