@@ -1,3 +1,4 @@
+import { redact } from "../util/redact.js";
 import type { BatchPaths } from "./batch-folder.js";
 import type { PlannedTask } from "./plan-tasks.js";
 import { resultLines } from "./result-lines.js";
@@ -13,11 +14,15 @@ const MOST_OUTPUTS = 200;
 const SHOWN = 2000;
 const ORDER: readonly (TaskOutcome | undefined)[] = ["infra", "refused", "failed", undefined, "passed"];
 
-/** The results of a batch as one page for a browser, without scripts and without anything from elsewhere. */
+/**
+ * The results of a batch as one page for a browser, without scripts and without anything from elsewhere. Secrets in `env`, in the variables of the
+ * tasks and in those of this process are hidden: people send pages to each other.
+ */
 export async function batchPage(
   paths: BatchPaths,
   state: JournalState,
   tasks: readonly PlannedTask[],
+  env: Readonly<Record<string, string>> = {},
 ): Promise<string> {
   const { html, formatCost, formatDuration, REPORT_STYLE } = await import("../harness/parts.js");
   const rows = tasks
@@ -27,7 +32,11 @@ export async function batchPage(
   const done = rows.filter(({ state: of }) => of?.outcome !== undefined).length;
   const outputs = await outputsOf(
     resultLines(paths.results, state.resultsEnd),
-    new Set(rows.filter((row) => row.state?.outcome === "failed").map(({ task }) => task)),
+    new Map(
+      tasks
+        .filter(({ id }) => state.tasks.get(id)?.outcome === "failed")
+        .map(({ id, task }) => [id, { ...env, ...("env" in task ? task.env : undefined) }]),
+    ),
   );
   const facts: [string, string][] = [
     ["Tasks", `${done} of ${rows.length} done`],
@@ -48,7 +57,7 @@ export async function batchPage(
 ${causes.length === 0 ? undefined : html`<h2>Failures of the infrastructure</h2><div class="card"><table class="checks">${causes.map(([code, count]) => html`<tr><td><code>${code}</code></td><td>${count}</td></tr>`)}</table></div>`}
 <h2>Tasks</h2><div class="card"><table class="checks">${rows.slice(0, MOST_ROWS).map(({ task, state: of }) => {
     const output = outputs.get(task);
-    return html`<tr><td class="mono">${task}${output === undefined ? undefined : html`<details><summary class="dim">output</summary><pre class="out">${output}</pre></details>`}</td><td class="${of?.outcome === "passed" ? "good" : "bad"}">${of?.outcome ?? "not done"}</td><td class="dim">${noteOf(of)}</td><td class="dim">${of?.outcome === undefined ? undefined : formatDuration(of.ms)}</td></tr>`;
+    return html`<tr><td class="mono">${task}${output === undefined ? undefined : html`<details><summary class="dim">output</summary><pre class="out">${output}</pre></details>`}</td><td class="${of?.outcome === "passed" ? "good" : "bad"}">${of?.outcome ?? "not done"}</td><td class="dim">${redact(noteOf(of), { env })}</td><td class="dim">${of?.outcome === undefined ? undefined : formatDuration(of.ms)}</td></tr>`;
   })}</table>${rows.length > MOST_ROWS ? html`<p class="dim">and ${rows.length - MOST_ROWS} more, in results.jsonl</p>` : undefined}</div>
 </main></body></html>
 `;
@@ -62,17 +71,20 @@ function noteOf(state: TaskState | undefined): string {
   return [failure, attempts].filter((part) => part !== "").join(" · ");
 }
 
-/** The end of what these tasks wrote, for the first of them. */
+/** The end of what these tasks wrote, for the first of them, without the secrets among their variables. */
 async function outputsOf(
   results: AsyncIterable<BatchResult>,
-  tasks: ReadonlySet<string>,
+  tasks: ReadonlyMap<string, Readonly<Record<string, string>>>,
 ): Promise<Map<string, string>> {
   const outputs = new Map<string, string>();
   if (tasks.size === 0) return outputs;
   for await (const { taskId, stdout = "", stderr = "", timedOut, exitCode } of results) {
-    if (!tasks.has(taskId) || (outputs.size >= MOST_OUTPUTS && !outputs.has(taskId))) continue;
+    const env = tasks.get(taskId);
+    if (env === undefined || (outputs.size >= MOST_OUTPUTS && !outputs.has(taskId))) continue;
     const end = timedOut === true ? "killed at its deadline" : `exit code ${exitCode}`;
-    outputs.set(taskId, [stdout.slice(-SHOWN), stderr.slice(-SHOWN), end].join("\n").trim());
+    // A secret that is cut in two would not be found any more.
+    const shown = [stdout, stderr].map((text) => redact(text, { env }).slice(-SHOWN));
+    outputs.set(taskId, [...shown, end].join("\n").trim());
   }
   return outputs;
 }

@@ -29,6 +29,8 @@ import type {
 
 /** Results that nobody has taken yet; more of them stop the batch for a while. */
 const UNTAKEN = 256;
+/** So much output of them does, too: 16 MiB. */
+const UNTAKEN_BYTES = 16 << 20;
 
 /**
  * Runs many tasks, each in a sandbox of its own, and writes down what happens to them, so that another call with the same `out` goes on after any crash:
@@ -87,7 +89,7 @@ class RunningTasks implements BatchRun {
   }
 
   async #writePage({ paths, journal: { state } }: OpenBatch): Promise<void> {
-    await writeFileAtomic(paths.page, await batchPage(paths, state, this.#planned.tasks));
+    await writeFileAtomic(paths.page, await batchPage(paths, state, this.#planned.tasks, this.#options.sandbox?.env));
   }
 
   async *#run(
@@ -127,6 +129,7 @@ class RunningTasks implements BatchRun {
   ): AsyncGenerator<BatchResult, void, undefined> {
     const images = new OncePerKey();
     const queue: BatchResult[] = [];
+    let waiting = 0;
     let arrived = (): void => undefined;
     const driver = new BatchDriver({
       batch,
@@ -143,9 +146,10 @@ class RunningTasks implements BatchRun {
         return runCommand(task, attempt, backend, images);
       },
       hasRoom: () => backend?.runsHere !== true || hasRoom(memory),
-      isFull: () => queue.length >= UNTAKEN,
+      isFull: () => queue.length >= UNTAKEN || waiting >= UNTAKEN_BYTES,
       onResult: (result) => {
         queue.push(result);
+        waiting += sizeOf(result);
         arrived();
       },
     });
@@ -161,6 +165,7 @@ class RunningTasks implements BatchRun {
       for (;;) {
         const result = queue.shift();
         if (result !== undefined) {
+          waiting -= sizeOf(result);
           driver.wake();
           yield result;
         } else if (isOver) break;
@@ -176,6 +181,11 @@ class RunningTasks implements BatchRun {
       await running.catch(() => undefined);
     }
   }
+}
+
+/** About how many bytes of memory a result takes. */
+function sizeOf({ stdout = "", stderr = "" }: BatchResult): number {
+  return stdout.length + stderr.length;
 }
 
 type Callbacks = Pick<BatchOptions, "onProgress" | "onStage" | "onNote">;

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SandboxError } from "../../contracts/errors.js";
 import { type BatchNote, readBatch, readBatchPage, readResults, runBatch } from "../../src/batch.js";
@@ -179,6 +181,35 @@ describe("a batch", () => {
     expect(page).toContain("&lt;b&gt;x&lt;/b&gt;");
     expect(page).not.toContain("<b>x</b>");
     expect(page).toContain("exit code 4");
+  });
+
+  test("shows no secrets of its variables in its page", async () => {
+    const service = serve();
+    const secrets = { MY_TOKEN: "of-the-batch-1", OTHER_KEY: "of-the-task-22" };
+    const { MY_TOKEN, OTHER_KEY } = secrets;
+    const tasks = [{ id: `${MY_TOKEN} ${OTHER_KEY}`, run: "exit 4", env: { OTHER_KEY } }];
+    await runAll({ tasks, out: place.out, backend: service.name, sandbox: { env: { MY_TOKEN } } });
+    expect(place.lines("results.jsonl")).toMatchObject([{ stdout: `${MY_TOKEN} ${OTHER_KEY}\n` }]);
+    const page = readFileSync(join(place.out, "report.html"), "utf8");
+    const output = page.slice(page.indexOf('<pre class="out">'), page.indexOf("</pre>"));
+    expect(output).toContain("[REDACTED:MY_TOKEN] [REDACTED:OTHER_KEY]");
+    expect(await readBatchPage(place.out)).toContain("[REDACTED:OTHER_KEY]");
+  });
+
+  test("starts no more tasks while what nobody has taken is large", async () => {
+    const service = serve();
+    let taken = 0;
+    // A command of this service prints as much as it is told to.
+    const tasks = manyTasks(40).map((task) => ({ ...task, run: "print 1000000" }));
+    const options = { tasks, out: place.out, backend: service.name, concurrency: 2, maxOutput: 1 << 20 };
+    for await (const _ of runBatch(options)) {
+      taken += 1;
+      if (taken !== 1) continue;
+      await expect.poll(() => place.lines("results.jsonl").length).toBeGreaterThan(16);
+      await expect.poll(() => service.machines.length).toBe(0);
+      expect(service.commands.length).toBeLessThan(25);
+    }
+    expect(taken).toBe(40);
   });
 
   test.each([

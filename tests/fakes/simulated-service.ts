@@ -43,7 +43,7 @@ const CAPABILITIES: Capabilities = {
   git: false,
 };
 
-/** A service with machines that run nothing: a command prints the id of its task, and `exit 3` ends as it says. */
+/** A service with machines that run nothing: a command prints the id of its task, `exit 3` ends as it says and `print 9` prints as much. */
 export class SimulatedService {
   readonly backend: Backend;
   readonly requests: Record<string, number> = {};
@@ -154,7 +154,9 @@ export class SimulatedService {
     this.commands.push(task);
     await this.#request("exec", 0);
     const fault = this.#options.onCommand?.(task, this.commands.filter((each) => each === task).length);
-    return simulatedProcess(spec, `${task}\n`, fault, this.#options.latency?.exec ?? 0);
+    const [, size] = /print (\d+)/.exec(spec.argv.join(" ")) ?? [];
+    const output = size === undefined ? `${task}\n` : "x".repeat(Number(size));
+    return simulatedProcess(spec, output, fault, this.#options.latency?.exec ?? 0);
   }
 }
 
