@@ -56,18 +56,27 @@ export interface FailedRecord {
 /** A line of a journal. */
 export type JournalRecord = BatchRecord | PlannedRecord | StartedRecord | FinishedRecord | FailedRecord;
 
+/** A record as it is in a journal. */
+export interface WrittenRecord {
+  readonly record: JournalRecord;
+  /** The byte at which those begin that were written and synced together with it: everything before was on the disk. */
+  readonly from?: number;
+}
+
 /** The line of a record, with the checksum of everything before it. */
-export function encodeRecord(record: JournalRecord): string {
-  const body = JSON.stringify(record);
+export function encodeRecord(record: JournalRecord, from?: number): string {
+  const body = JSON.stringify({ ...record, from });
   return `${body.slice(0, -1)},"sum":"${sumOf(body)}"}\n`;
 }
 
 /** The record of a line without its end; undefined for one that is not whole. */
-export function decodeRecord(line: string): JournalRecord | undefined {
+export function decodeRecord(line: string): WrittenRecord | undefined {
   const [, head, sum] = /^(\{.*),"sum":"([0-9a-f]{8})"\}$/.exec(line) ?? [];
   if (head === undefined || sumOf(`${head}}`) !== sum) return undefined;
-  const record = JSON.parse(`${head}}`) as JournalRecord;
-  return isKnown(record) ? record : undefined;
+  const { from, ...rest } = JSON.parse(`${head}}`) as JournalRecord & { from?: number };
+  const record = rest as JournalRecord;
+  if (!isKnown(record)) return undefined;
+  return { record, ...(from !== undefined && { from }) };
 }
 
 /** The version in the first line of a journal, also of one whose format is not known. */

@@ -114,7 +114,11 @@ export class Journal {
     });
     const results = group.map(({ result }) => result).join("");
     if (results !== "") await writeDurable(this.#results, results, this.#resultsEnd);
-    this.#end += await writeDurable(this.#records, written.map(encodeRecord).join(""), this.#end);
+    this.#end += await writeDurable(
+      this.#records,
+      written.map((record) => encodeRecord(record, this.#end)).join(""),
+      this.#end,
+    );
     this.#resultsEnd = end;
     return written;
   }
@@ -165,24 +169,28 @@ async function writeDurable(file: FileHandle, text: string, position: number): P
 function readRecords(content: Buffer, path: string): { state: JournalState; end: number } {
   const state = emptyState();
   let end = 0;
-  let torn: number | undefined;
+  let torn: { readonly line: number; readonly start: number } | undefined;
+  let isOurs = false;
   for (let start = 0, line = 1; start < content.length; line++) {
     const stop = content.indexOf(0x0a, start);
     const text = content.toString("utf8", start, stop === -1 ? content.length : stop);
     const version = line === 1 ? versionOf(text) : undefined;
     if (version !== undefined && version > JOURNAL_VERSION && stop !== -1) throw newer(path, version);
-    const record = stop === -1 ? undefined : decodeRecord(text);
-    if (record !== undefined && torn !== undefined) throw damaged(path, torn);
-    if (record === undefined) torn ??= line;
-    else if (state.header === undefined && record.t !== "batch") throw damaged(path, line);
+    const written = stop === -1 ? undefined : decodeRecord(text);
+    isOurs ||= written !== undefined;
+    if (written === undefined) torn ??= { line, start };
+    else if (torn !== undefined) {
+      // What was written together has no order on the disk: after a power loss its end may be there without its beginning.
+      if ((written.from ?? start) > torn.start) throw damaged(path, torn.line);
+    } else if (state.header === undefined && written.record.t !== "batch") throw damaged(path, line);
     else {
-      applyRecord(state, record);
+      applyRecord(state, written.record);
       end = stop + 1;
     }
     start = stop === -1 ? content.length : stop + 1;
   }
   // No journal of ours starts with anything but its header, so this is somebody else's file.
-  if (end === 0 && content.includes(0x0a)) throw damaged(path, 1);
+  if (end === 0 && !isOurs && content.includes(0x0a)) throw damaged(path, 1);
   return { state, end };
 }
 

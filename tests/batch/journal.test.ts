@@ -89,6 +89,32 @@ describe("a journal", () => {
     }
   });
 
+  test("whose last records were written together, and lost in any part in a power loss, goes on with what was there before", async () => {
+    await writeTwo();
+    const before = readFileSync(path);
+    const journal = await Journal.open(path, results);
+    await journal.addAll(Array.from({ length: 60 }, (_, at) => planned(`new${at}`)));
+    await journal.close();
+    const whole = readFileSync(path);
+    const size = 512;
+    for (let lost = before.length; lost < whole.length; lost += size) {
+      const damaged = Buffer.from(whole);
+      damaged.fill(0, lost, Math.min(lost + size, whole.length));
+      writeFileSync(path, damaged);
+      const opened = await Journal.open(path, results);
+      expect(opened.state.tasks.get("ü")).toMatchObject({ outcome: "passed" });
+      const known = opened.state.tasks.size;
+      expect(known).toBeLessThan(62);
+      await opened.add(planned("after"));
+      await opened.close();
+      expect((await readJournal(path)).tasks.size).toBe(known + 1);
+    }
+    const damaged = Buffer.from(whole);
+    damaged.fill(0, before.length - 80, before.length - 40);
+    writeFileSync(path, damaged);
+    await expectRefused(Journal.open(path, results), "tampered", "line 7");
+  });
+
   test("of a newer version is refused", async () => {
     const text = `${JSON.stringify({ t: "batch", version: 2, anything: true })}\nsomething else\n`;
     writeFileSync(path, text);
