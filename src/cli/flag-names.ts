@@ -39,8 +39,11 @@ export function nameFlags(text: string, flags: readonly Flag[]): string {
     .replace(/^Invalid network\.(?:allow|deny)\[\d+\](?:\.(\w+)(?:\[\d+\])?)?(?=[ :])/, (all, field?: string) =>
       flagOf("network") === undefined ? all : `Invalid ${PARTS[field ?? "host"] ?? field} of --network`,
     )
+    .replace(/^Invalid labels\.([\w./-]+)/, (all, key: string) =>
+      flagOf("labels") === undefined ? all : `Invalid --label ${key}`,
+    )
     .replace(/\b(?:set )?(\w+): (?:"([\w.:/-]+)"|true)/g, (all, option: string, value?: string) =>
-      option in FLAG_OF || IN_CONTEXT.has(option) ? (givenFlag(flagOf(option), value) ?? all) : all,
+      option in FLAG_OF || IN_CONTEXT.has(option) ? (givenFlag(flags, flagOf(option), value) ?? all) : all,
     )
     .split(/("[^"]*")/)
     .map((part, at) => (at % 2 === 1 ? part : inWords(part, flagOf)))
@@ -71,7 +74,8 @@ function inWords(text: string, flagOf: (option: string) => string | undefined): 
     .replace(/the option (--)/g, "$1");
 }
 
-function givenFlag(flag: string | undefined, value: string | undefined): string | undefined {
+function givenFlag(flags: readonly Flag[], flag: string | undefined, value: string | undefined): string | undefined {
   if (flag === undefined) return undefined;
-  return value === undefined ? flag : `${flag} ${value}`;
+  const takesValue = flags.some((each) => `--${each.name}` === flag && each.value !== undefined);
+  return value === undefined || !takesValue ? flag : `${flag} ${value}`;
 }

@@ -3,6 +3,7 @@ import type { SandboxEvent } from "../../contracts/types.js";
 import { loadUserConfig } from "../sandbox/host.js";
 import type { OpenOptions } from "../sandbox.js";
 import {
+  type Flag,
   parseCores,
   parseCount,
   parseDuration,
@@ -14,8 +15,10 @@ import {
   parseSecrets,
   parseSize,
   parseWord,
+  SANDBOX_FLAGS,
 } from "./commands.js";
 import { findSandboxId, findSnapshotId } from "./find-id.js";
+import { nameFlags } from "./flag-names.js";
 import type { Flags, Invocation } from "./invocation.js";
 import { KNOWN_SECRETS } from "./known-secrets.js";
 import { withNameSets } from "./name-sets.js";
@@ -60,7 +63,7 @@ export async function toOpenOptions({ flags: typed, screen, interruption }: Invo
     ...namingOf(flags),
     ...(flags.has("reopen") && { ifExists: "reopen" as const }),
     signal: interruption.signal,
-    onEvent: reportEvents(screen),
+    onEvent: reportEvents(screen, SANDBOX_FLAGS),
   };
 }
 
@@ -83,11 +86,11 @@ function parseKeep(text: string): true | "all" {
   return text === "" ? true : parseWord<"all">("--keep", text, ["all"]);
 }
 
-/** A handler that prints warnings and leaks, which are not part of a verb's result. */
-export function reportEvents(screen: Screen): (event: SandboxEvent) => void {
+/** A handler that prints warnings and leaks, which are not part of a verb's result. Options are named as the verb's flags. */
+export function reportEvents(screen: Screen, flags: readonly Flag[] = []): (event: SandboxEvent) => void {
   return ({ type, message }) => {
     if (type === "progress") void screen.printNote(message);
-    if (type === "warning") void screen.printNote(`warning: ${message}`);
+    if (type === "warning") void screen.printNote(`warning: ${nameFlags(message, flags)}`);
     if (type === "leak") void screen.printError(message, "glovebox reap tries again");
   };
 }

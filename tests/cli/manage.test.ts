@@ -73,6 +73,10 @@ describe("kept sandboxes", () => {
     }
     const taken = await bench.run([...make, "true"]);
     expect(taken).toMatchObject({ code: 1, stderr: expect.stringContaining('The name "dev" is in use') as string });
+    expect(taken.stderr).toContain("open that sandbox with --id dev or --reopen, choose");
+    expect((await bench.run(["ls", "--name", "other"])).stderr).toBe(
+      "glovebox: there is no such sandbox; glovebox ls lists them all\n",
+    );
     const again = await bench.run([
       "exec",
       "--name",
@@ -85,6 +89,11 @@ describe("kept sandboxes", () => {
       'cat "$HOME/f" file',
     ]);
     expect(JSON.parse(again.stdout)).toMatchObject({ stdout: "warm\nkept\n", sandbox: { id, name: "dev" } });
+    const lacking = await bench.run(["exec", "--id", "dev", "--env", "STAGE=x", "--", "true"]);
+    expect(lacking.stderr).not.toContain("warning");
+    expect((await bench.run(["exec", "--id", "dev", "--", "true"])).stderr).toBe(
+      "glovebox: warning: the sandbox was opened with STAGE before, and this call does not set it: give --env again\n",
+    );
     expect((await bench.run(["exec", "--id", "dve", "--", "true"])).stderr).toContain("did you mean dev?");
     expect(await bench.run(["export", "dev", "file", `${bench.path}/out`])).toMatchObject({ code: 0 });
     expect((await bench.run(["fork", "dev"])).code).toBe(0);

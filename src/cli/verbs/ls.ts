@@ -7,13 +7,16 @@ import { formatTable } from "../terminal.js";
 /** `glovebox ls`. */
 export async function run({ flags, screen }: Invocation): Promise<number> {
   const only = flags.text("backend");
-  const sandboxes = (await listSandboxes(namingOf(flags))).filter(
-    ({ backend }) => only === undefined || backend === only,
-  );
+  const naming = namingOf(flags);
+  const isFiltered = only !== undefined || Object.keys(naming).length > 0;
+  const sandboxes = (await listSandboxes(naming)).filter(({ backend }) => only === undefined || backend === only);
   if (flags.has("json")) await screen.printJson(sandboxes);
   else if (flags.has("quiet")) await screen.print(referencesOf(sandboxes, flags.has("names")));
-  else if (sandboxes.length === 0) await screen.printNote("there are no sandboxes");
-  else {
+  else if (sandboxes.length === 0) {
+    await screen.printNote(
+      isFiltered ? "there is no such sandbox; glovebox ls lists them all" : "there are no sandboxes",
+    );
+  } else {
     const columns = COLUMNS.filter(({ of, isRare }) => isRare !== true || sandboxes.some((each) => of(each) !== ""));
     const rows = sandboxes.map((sandbox) => columns.map(({ of }) => toInertLine(of(sandbox))));
     const head = columns.map(({ title }) => screen.style.bold(title));
