@@ -39,6 +39,9 @@ extern bool jailed;
 extern bool only_files; /* this is the file process: it serves file requests and nothing else */
 int serve(int in, int out, const char *root, bool with_self_test, bool only_loopback);
 void answer(uint8_t type, uint32_t call, const void *body, size_t length);
+/* The same without a copy: the body is written to the room, before any other answer. */
+uint8_t *answer_room(size_t length);
+void answer_in_room(uint8_t type, uint32_t call, size_t length);
 /* An answer without a body that may be sent a little later, together with others. */
 void answer_late(uint8_t type, uint32_t call);
 void answer_fail(uint32_t call, int error, const char *message);

@@ -184,15 +184,37 @@ void calls_child_ended(pid_t pid, int status) {
   close_fd(&call->in);
 }
 
+/* The channel has room for the output of a few calls at a time: whoever has waited longest comes first. */
+static void pump_files(void) {
+  struct call *first = NULL;
+  for (struct call *call = calls; call; call = call->next)
+    if (call->reading && (!first || call->sent_at < first->sent_at)) first = call;
+  for (struct call *call = first; call; call = call->next)
+    if (call->reading) pump_out(call);
+  for (struct call *call = calls; call != first; call = call->next)
+    if (call->reading) pump_out(call);
+}
+
+static size_t first_in_turn(const struct pollfd *fds, size_t count) {
+  size_t first = 0;
+  uint64_t longest = UINT64_MAX;
+  for (size_t i = 0; i < count; i++) {
+    if (!fds[i].revents || watches[i].call->sent_at >= longest || watches[i].role > ROLE_ERR) continue;
+    longest = watches[i].call->sent_at;
+    first = i;
+  }
+  return first;
+}
+
 size_t calls_poll(struct pollfd *fds, size_t room, int *timeout) {
   size_t count = 0;
   int64_t now = now_ms();
   struct call *next;
   if (orphan_rounds > 0) kill_orphans();
   if (orphan_rounds > 0) *timeout = orphan_pause;
+  pump_files();
   for (struct call *call = calls; call; call = next) {
     next = call->next;
-    if (call->reading) pump_out(call);
     int wait = settle(call, now);
     if (wait >= 0 && (*timeout < 0 || wait < *timeout)) *timeout = wait;
   }
@@ -219,7 +241,8 @@ size_t calls_poll(struct pollfd *fds, size_t room, int *timeout) {
 }
 
 void calls_ready(const struct pollfd *fds, size_t count) {
-  for (size_t i = 0; i < count; i++) {
+  for (size_t turn = 0, first = first_in_turn(fds, count); turn < count; turn++) {
+    size_t i = (first + turn) % count;
     if (!fds[i].revents) continue;
     struct call *call = watches[i].call;
     switch (watches[i].role) {

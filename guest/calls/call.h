@@ -37,6 +37,7 @@ struct call {
   int start_error; /* errno: why the command could not be started; 0: it was */
   uint32_t credit[3];
   struct output outputs[3];
+  uint64_t sent_at; /* which of all pieces of output was its last */
   struct queue input;
   int64_t deadline, quiet_since, ended_at;
   int64_t oom_kills_before; /* count before the command started; negative: unknown */

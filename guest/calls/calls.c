@@ -212,21 +212,31 @@ static void give_credit(struct call *call, size_t bytes) {
   answer(ANS_STDIN_CREDIT, call->id, body, sizeof body);
 }
 
-/* Writes as much as the pipe takes. If the reader has closed the pipe, input is dropped and credited, so that the sender is not
- * blocked. */
-void flush_input(struct call *call) {
-  if (call->reach.state != REACH_DONE) return;
-  while (call->in >= 0 && queue_length(&call->input) > 0) {
-    ssize_t wrote = write(call->in, call->input.data + call->input.start, queue_length(&call->input));
+/* Writes what the reader takes at once, and closes what nobody reads any more. Returns how much that was. */
+static size_t write_input(struct call *call, const uint8_t *bytes, size_t length) {
+  size_t done = 0;
+  while (call->in >= 0 && done < length) {
+    ssize_t wrote = write(call->in, bytes + done, length - done);
     if (wrote > 0) {
-      queue_take(&call->input, (size_t)wrote);
-      give_credit(call, (size_t)wrote);
+      done += (size_t)wrote;
     } else if (errno == EAGAIN) {
-      return;
+      break;
     } else if (errno != EINTR) {
       if (call->connection && errno == ECONNRESET) call->read_error = errno; /* the kernel says it once */
       close_fd(&call->in);
     }
+  }
+  if (done > 0) give_credit(call, done);
+  return done;
+}
+
+/* Writes as much as the pipe takes. If the reader has closed the pipe, input is dropped and credited, so that the sender is not
+ * blocked. */
+void flush_input(struct call *call) {
+  if (call->reach.state != REACH_DONE) return;
+  if (call->in >= 0 && queue_length(&call->input) > 0) {
+    queue_take(&call->input, write_input(call, call->input.data + call->input.start, queue_length(&call->input)));
+    if (call->in >= 0 && queue_length(&call->input) > 0) return;
   }
   if (call->in < 0 && queue_length(&call->input) > 0) {
     give_credit(call, queue_length(&call->input));
@@ -251,6 +261,12 @@ bool call_stdin(struct call *call, const uint8_t *bytes, size_t length) {
     return true;
   }
   if (queue_length(&call->input) + length > INPUT_WINDOW) return false;
+  /* What the reader takes at once need not be stored. */
+  if (queue_length(&call->input) == 0 && call->in >= 0 && call->reach.state == REACH_DONE) {
+    size_t wrote = write_input(call, bytes, length);
+    bytes += wrote;
+    length -= wrote;
+  }
   queue_append(&call->input, bytes, length);
   flush_input(call);
   return true;

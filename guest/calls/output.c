@@ -8,6 +8,8 @@
 #include "call.h"
 
 #define WIDE_PIPE (1 << 20)
+/* With its header such a frame fills the buffer that the host reads with, so that the next one starts in the next buffer. */
+#define WHOLE_FRAME (DATA_BYTES - HEADER_BYTES)
 
 static size_t smaller_of(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -40,16 +42,20 @@ static uint8_t *ring_room(struct output *output, int fd, size_t *room) {
   return output->ring + at;
 }
 
-static void send_output(struct call *call, int stream, const uint8_t *bytes, size_t length) {
+static uint8_t answer_type(int stream) { return stream == 1 ? ANS_STDOUT : ANS_STDERR; }
+
+static void count_sent(struct call *call, int stream, size_t length) {
+  static uint64_t pieces;
+  call->sent_at = ++pieces;
   call->credit[stream] -= (uint32_t)length;
-  answer(stream == 1 ? ANS_STDOUT : ANS_STDERR, call->id, bytes, length);
 }
 
 static void send_tail(struct call *call, int stream) {
   struct output *output = &call->outputs[stream];
   size_t at = (size_t)(output->sent % output->size), length = smaller_of(output->size - at, DATA_BYTES);
   length = smaller_of(smaller_of(length, call->credit[stream]), (size_t)(output->buffered - output->sent));
-  send_output(call, stream, output->ring + at, length);
+  count_sent(call, stream, length);
+  answer(answer_type(stream), call->id, output->ring + at, length);
   output->sent += length;
 }
 
@@ -62,7 +68,6 @@ static ssize_t read_source(struct call *call, int fd, uint8_t *to, size_t room) 
 }
 
 enum flow pump(struct call *call, int fd, int stream) {
-  static uint8_t bytes[DATA_BYTES];
   struct output *output = &call->outputs[stream];
   for (int rounds = 0; rounds < 8 && takes_output(call, stream); rounds++) {
     if (output->ended) {
@@ -71,8 +76,8 @@ enum flow pump(struct call *call, int fd, int stream) {
       continue;
     }
     bool buffered = is_buffering(output);
-    size_t room = smaller_of(smaller_of(call->credit[stream], output->pass), sizeof bytes);
-    uint8_t *to = buffered ? ring_room(output, fd, &room) : bytes;
+    size_t room = smaller_of(smaller_of(call->credit[stream], output->pass), WHOLE_FRAME);
+    uint8_t *to = buffered ? ring_room(output, fd, &room) : answer_room(room);
     ssize_t got = call->reading ? read_source(call, fd, to, room) : read(fd, to, room);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return FLOW_EMPTY;
@@ -82,9 +87,13 @@ enum flow pump(struct call *call, int fd, int stream) {
       continue;
     }
     call->quiet_since = now_ms();
-    if (buffered) output->buffered += (uint64_t)got;
-    else send_output(call, stream, bytes, (size_t)got);
-    if (!buffered && output->pass != KEEP_ALL) output->pass -= (uint32_t)got;
+    if (buffered) {
+      output->buffered += (uint64_t)got;
+    } else {
+      count_sent(call, stream, (size_t)got);
+      answer_in_room(answer_type(stream), call->id, (size_t)got);
+      if (output->pass != KEEP_ALL) output->pass -= (uint32_t)got;
+    }
     /* That was probably all, and the next poll finds out. Once the process tree has ended it must be known here. */
     if ((size_t)got < room && !call->reading && (call->supervisor.pid != 0 || call->connection)) break;
   }

@@ -33,16 +33,22 @@ void queue_append(struct queue *q, const void *bytes, size_t length) {
   q->end += length;
 }
 
-void queue_take(struct queue *q, size_t length) {
+void queue_use(struct queue *q, size_t length) {
   q->start += length;
-  if (q->start < q->end) return;
-  q->start = q->end = 0;
-  /* An idle sandbox does not keep the memory of a large frame. */
-  if (q->capacity > 4 * DATA_BYTES) {
-    free(q->data);
-    q->data = NULL;
-    q->capacity = 0;
-  }
+  if (q->start == q->end) q->start = q->end = 0;
+}
+
+bool queue_is_wide(const struct queue *q) { return q->capacity > 4 * DATA_BYTES; }
+
+void queue_trim(struct queue *q) {
+  if (queue_length(q) > 0 || !queue_is_wide(q)) return;
+  free(q->data);
+  *q = (struct queue){0};
+}
+
+void queue_take(struct queue *q, size_t length) {
+  queue_use(q, length);
+  queue_trim(q);
 }
 
 uint32_t load_u32(const uint8_t *at) {
@@ -73,14 +79,21 @@ int frame_next(struct queue *in, uint32_t *sequence, struct frame *out) {
   return 1;
 }
 
-void frame_put(struct queue *out, uint32_t *sequence, uint8_t type, uint32_t call, const void *body, size_t length) {
-  uint8_t *header = queue_room(out, HEADER_BYTES + length);
+uint8_t *frame_room(struct queue *out, size_t length) { return queue_room(out, HEADER_BYTES + length) + HEADER_BYTES; }
+
+void frame_put_room(struct queue *out, uint32_t *sequence, uint8_t type, uint32_t call, size_t length) {
+  uint8_t *header = out->data + out->end;
   write_u32(header, (uint32_t)length);
   write_u32(header + 4, (*sequence)++);
   header[8] = type;
   write_u32(header + 9, call);
-  if (length) memcpy(header + HEADER_BYTES, body, length);
   out->end += HEADER_BYTES + length;
+}
+
+void frame_put(struct queue *out, uint32_t *sequence, uint8_t type, uint32_t call, const void *body, size_t length) {
+  uint8_t *room = frame_room(out, length);
+  if (length) memcpy(room, body, length);
+  frame_put_room(out, sequence, type, call, length);
 }
 
 static const uint8_t *read_bytes(struct reader *r, size_t length) {

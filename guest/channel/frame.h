@@ -88,12 +88,20 @@ struct reader {
 
 uint8_t *queue_room(struct queue *q, size_t bytes);
 void queue_append(struct queue *q, const void *bytes, size_t length);
+/* Frees the memory of a large frame as soon as the queue is empty. */
 void queue_take(struct queue *q, size_t length);
+/* Keeps it for the next one, until the queue is trimmed: to get it anew for each costs more than to fill it. */
+void queue_use(struct queue *q, size_t length);
+bool queue_is_wide(const struct queue *q);
+void queue_trim(struct queue *q);
 static inline size_t queue_length(const struct queue *q) { return q->end - q->start; }
 
 /* 1: *out is a whole frame, valid until the next append; 0: more bytes are needed; -1: the peer broke the protocol. */
 int frame_next(struct queue *in, uint32_t *sequence, struct frame *out);
 void frame_put(struct queue *out, uint32_t *sequence, uint8_t type, uint32_t call, const void *body, size_t length);
+/* The same without a copy: the body is written to the room, before anything else is put into the queue. */
+uint8_t *frame_room(struct queue *out, size_t length);
+void frame_put_room(struct queue *out, uint32_t *sequence, uint8_t type, uint32_t call, size_t length);
 
 uint8_t read_u8(struct reader *r);
 uint16_t read_u16(struct reader *r);

@@ -21,9 +21,14 @@ bool jailed;
 
 #define LATE_AFTER 10         /* ms that an answer waits for one that it can be sent with */
 
+#define TRIM_AFTER 1000       /* ms without traffic after which large buffers are freed */
+#define TAKEN_AT_ONCE (256u << 10) /* bytes of requests that are read at a time */
+
 static struct queue incoming;
 static struct replay outgoing; /* on a channel that does not break, what is sent counts as confirmed */
 static uint32_t incoming_sequence, outgoing_sequence;
+static bool is_busy; /* since the buffers were looked at last */
+static int64_t trim_at;
 static int64_t late_until; /* all of `outgoing` may wait until then; 0: it must not */
 
 int64_t now_ms(void) {
@@ -35,6 +40,13 @@ int64_t now_ms(void) {
 void answer(uint8_t type, uint32_t call, const void *body, size_t length) {
   late_until = 0;
   frame_put(&outgoing.bytes, &outgoing_sequence, type, call, body, length);
+}
+
+uint8_t *answer_room(size_t length) { return frame_room(&outgoing.bytes, length); }
+
+void answer_in_room(uint8_t type, uint32_t call, size_t length) {
+  late_until = 0;
+  frame_put_room(&outgoing.bytes, &outgoing_sequence, type, call, length);
 }
 
 void answer_late(uint8_t type, uint32_t call) {
@@ -61,6 +73,23 @@ static int lateness(void) {
   return 0;
 }
 
+static void use(struct queue *queue, size_t length) {
+  queue_use(queue, length);
+  is_busy = true;
+}
+
+/* An idle sandbox does not keep the memory that a busy one needs. Returns the ms until it is time to look again, or -1. */
+static int trim_queues(void) {
+  if (!queue_is_wide(&incoming) && !queue_is_wide(&outgoing.bytes)) return -1;
+  int64_t now = now_ms();
+  if (is_busy) trim_at = now + TRIM_AFTER;
+  is_busy = false;
+  if (now < trim_at) return (int)(trim_at - now);
+  queue_trim(&incoming);
+  queue_trim(&outgoing.bytes);
+  return -1;
+}
+
 /* False when the peer is gone. */
 static bool flush_channel(int fd) {
   if (linked) {
@@ -69,7 +98,7 @@ static bool flush_channel(int fd) {
   }
   while (replay_unsent(&outgoing) > 0) {
     ssize_t wrote = write(fd, replay_next(&outgoing), replay_unsent(&outgoing));
-    if (wrote > 0) queue_take(&outgoing.bytes, (size_t)wrote);
+    if (wrote > 0) use(&outgoing.bytes, (size_t)wrote);
     else if (errno == EAGAIN) return true;
     else if (errno != EINTR) return false;
   }
@@ -81,14 +110,14 @@ static bool handle_requests(void) {
   int state;
   while ((state = frame_next(&incoming, &incoming_sequence, &frame)) == 1) {
     if (!handle_request(&frame)) return false;
-    queue_take(&incoming, HEADER_BYTES + frame.length);
+    use(&incoming, HEADER_BYTES + frame.length);
   }
   return state == 0;
 }
 
 /* False when the peer is gone or broke the protocol. */
 static bool take_requests(int fd) {
-  ssize_t got = read(fd, queue_room(&incoming, DATA_BYTES), DATA_BYTES);
+  ssize_t got = read(fd, queue_room(&incoming, TAKEN_AT_ONCE), TAKEN_AT_ONCE);
   if (got == 0) return false;
   if (got < 0) return errno == EAGAIN || errno == EINTR;
   incoming.end += (size_t)got;
@@ -174,6 +203,7 @@ int serve(int in, int out, const char *root, bool with_self_test, bool only_loop
     if (late == 0 && !flush_channel(out)) break;
     pool_fill();
     sooner(&timeout, pool_trim());
+    sooner(&timeout, trim_queues());
     if (late > 0) sooner(&timeout, late);
     /* The calls were not polled for output because there was no room. Now there is. */
     if (was_full && !channel_is_full()) timeout = 0;
