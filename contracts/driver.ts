@@ -73,7 +73,7 @@ export interface DriverProcess {
 export interface DriverConnection {
   /** Pulled: the server is slowed down while nobody reads. Ends with the server's half; throws if it was reset or the backend is lost. */
   readonly input: AsyncIterable<Uint8Array>;
-  /** Resolves once there is room for more; rejects once the other side is gone. */
+  /** Resolves once there is room for more; rejects once the other side is gone. The chunk must never change after the call: it may not be copied. */
   write(chunk: Uint8Array): Promise<void>;
   /** Ends our half; the server may still write. Resolves once everything has been passed on. */
   end(): Promise<void>;

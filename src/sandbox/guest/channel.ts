@@ -1,6 +1,15 @@
 import type { Duplex } from "node:stream";
 import { SandboxError } from "../../../contracts/errors.js";
-import { ANSWER, encodeFrame, type Frame, FrameParser, MAX_BODY, PROTOCOL_VERSION, tampered } from "./frames.js";
+import {
+  ANSWER,
+  encodeFrame,
+  encodeHeader,
+  type Frame,
+  FrameParser,
+  MAX_BODY,
+  PROTOCOL_VERSION,
+  tampered,
+} from "./frames.js";
 
 /** Ids of calls that the guest opens; ours are lower. */
 const FIRST_ACCEPTED = 0x8000_0000;
@@ -143,12 +152,23 @@ export class GuestChannel {
     if (length > MAX_BODY) {
       throw new SandboxError("limit_exceeded", `a request has ${length} bytes; at most ${MAX_BODY} can be sent`);
     }
-    if (!this.#isGathering) {
-      this.#isGathering = true;
-      this.#stream.cork();
-      process.nextTick(() => this.#flush());
-    }
+    this.#gather();
     return this.#stream.write(encodeFrame(this.#sequence++, type, call, body));
+  }
+
+  /** Like `send`, for a body that never changes: it is not copied. */
+  sendUncopied(type: number, call: number, body: Uint8Array): boolean {
+    if (this.#error) throw this.#error;
+    this.#gather();
+    this.#stream.write(encodeHeader(this.#sequence++, type, call, body.length));
+    return this.#stream.write(body);
+  }
+
+  #gather(): void {
+    if (this.#isGathering) return;
+    this.#isGathering = true;
+    this.#stream.cork();
+    process.nextTick(() => this.#flush());
   }
 
   /** Writes what was sent since the last tick: each write wakes the guest, which then takes the processor from this program. */

@@ -22,7 +22,7 @@ export function toConnection(call: GuestCall): GuestConnection {
   return {
     input: call.stdout,
     write: async (chunk) => {
-      await call.writeStdin(chunk);
+      await call.writeStdin(chunk, true);
       if (call.isOver) throw new Error("the process inside has closed the connection");
     },
     end: async () => {

@@ -88,15 +88,24 @@ export function tampered(what: string): SandboxError {
   return new SandboxError("tampered", `the guest sent ${what}; the sandbox is no longer trusted`);
 }
 
-/** Builds a frame from the pieces of its body. */
-export function encodeFrame(sequence: number, type: number, call: number, body: readonly Uint8Array[]): Buffer {
-  let length = 0;
-  for (const piece of body) length += piece.length;
-  const frame = Buffer.allocUnsafe(HEADER_BYTES + length);
+/** Builds what comes before a body of this length. */
+export function encodeHeader(sequence: number, type: number, call: number, length: number): Buffer {
+  return writeHeader(Buffer.allocUnsafe(HEADER_BYTES), sequence, type, call, length);
+}
+
+function writeHeader(frame: Buffer, sequence: number, type: number, call: number, length: number): Buffer {
   frame.writeUInt32LE(length, 0);
   frame.writeUInt32LE(sequence >>> 0, 4);
   frame[8] = type;
   frame.writeUInt32LE(call, 9);
+  return frame;
+}
+
+/** Builds a frame from the pieces of its body. */
+export function encodeFrame(sequence: number, type: number, call: number, body: readonly Uint8Array[]): Buffer {
+  let length = 0;
+  for (const piece of body) length += piece.length;
+  const frame = writeHeader(Buffer.allocUnsafe(HEADER_BYTES + length), sequence, type, call, length);
   let at = HEADER_BYTES;
   for (const piece of body) {
     frame.set(piece, at);

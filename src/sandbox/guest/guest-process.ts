@@ -109,7 +109,8 @@ export class GuestCall implements CallHandler {
     return this.#ended;
   }
 
-  async writeStdin(chunk: Uint8Array): Promise<void> {
+  /** With `isOwned` the chunk never changes, and is not copied. */
+  async writeStdin(chunk: Uint8Array, isOwned = false): Promise<void> {
     for (let at = 0; at < chunk.length && !this.#over; ) {
       if (this.#stdinRoom === 0) {
         this.#stdinWaiting ??= waiting();
@@ -119,7 +120,10 @@ export class GuestCall implements CallHandler {
       const part = chunk.subarray(at, at + Math.min(this.#stdinRoom, DATA_BYTES));
       this.#stdinRoom -= part.length;
       at += part.length;
-      if (!this.#channel.send(REQUEST.stdin, this.#call, [part])) await this.#channel.drained();
+      const hasRoom = isOwned
+        ? this.#channel.sendUncopied(REQUEST.stdin, this.#call, part)
+        : this.#channel.send(REQUEST.stdin, this.#call, [part]);
+      if (!hasRoom) await this.#channel.drained();
     }
   }
 
