@@ -1,4 +1,5 @@
-import { readdir, readFile, stat, unlink } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { readdir, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { writeFileAtomic } from "../machine/atomic-file.js";
@@ -88,7 +89,7 @@ async function removeOldDraft(path: string): Promise<void> {
 async function readClaim(name: string): Promise<Claim | undefined> {
   let text: string;
   try {
-    text = await readFile(fileOf(name), "utf8");
+    text = readFileSync(fileOf(name), "utf8");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw toSandboxError(error, { operation: "ledger" });
