@@ -48,6 +48,7 @@ declare class GuestChannel {
   endCall(call: number): void;
   unref(): void;
   send(type: number, call: number, body?: readonly Uint8Array[]): boolean;
+  sendUncopied(type: number, call: number, body: Uint8Array): boolean;
   drained(): Promise<void>;
   close(error?: SandboxError): void;
 }
