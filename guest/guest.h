@@ -42,6 +42,8 @@ void answer(uint8_t type, uint32_t call, const void *body, size_t length);
 /* The same without a copy: the body is written to the room, before any other answer. */
 uint8_t *answer_room(size_t length);
 void answer_in_room(uint8_t type, uint32_t call, size_t length);
+/* For a process that is forked from here and has nothing to do with the channel: it gives up its copy of what is on the way. */
+void forget_channel(void);
 /* An answer without a body that may be sent a little later, together with others. */
 void answer_late(uint8_t type, uint32_t call);
 void answer_fail(uint32_t call, int error, const char *message);

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -40,6 +41,12 @@ int64_t now_ms(void) {
 void answer(uint8_t type, uint32_t call, const void *body, size_t length) {
   late_until = 0;
   frame_put(&outgoing.bytes, &outgoing_sequence, type, call, body, length);
+}
+
+void forget_channel(void) {
+  free(incoming.data);
+  free(outgoing.bytes.data);
+  incoming = outgoing.bytes = (struct queue){0};
 }
 
 uint8_t *answer_room(size_t length) { return frame_room(&outgoing.bytes, length); }

@@ -320,6 +320,7 @@ int start_pooled_supervisor(enum confinement how, struct supervisor *out) {
   int commands[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, commands) != 0) return -errno;
   int ends[2], forked = fork_supervisor(how, out, ends);
+  if (forked == 0) forget_channel();
   if (forked == 0) become_pooled_supervisor(how, ends[0], ends[1], commands[1]);
   close(commands[1]);
   out->commands = commands[0];

@@ -9,6 +9,8 @@ import {
   uniqueSeconds,
   until,
 } from "../../support/guest/plain-guest.js";
+import { descendants } from "../../support/processes/descendants.js";
+import { readQuietly } from "../../support/processes/token-watch.js";
 
 let plain: PlainGuest;
 beforeEach(async () => {
@@ -237,6 +239,18 @@ test("output that nobody reads stops the command, and the guest stays small", as
   expect(await flood.wait()).toEqual({ exitCode: 0 });
   expect(readdirSync(plain.root)).toEqual(["done"]);
 });
+
+test("what a busy channel takes is given back once it is idle, also by the supervisors that were started meanwhile", async () => {
+  const runs = Array.from({ length: 8 }, () => plain.run(["head", "-c", "5000000", "/dev/zero"]));
+  for (const { stdout } of await Promise.all(runs)) expect(stdout).toHaveLength(5_000_000);
+  const own = (): number[] => [plain.pid, ...descendants(plain.pid)].map(anonymousKiB);
+  await expect.poll(() => Math.max(...own()), { timeout: 30_000 }).toBeLessThan(200);
+});
+
+/** Memory of a process that no file backs, shared with its parent or not. */
+function anonymousKiB(pid: number): number {
+  return Number(/^Anonymous:\s+(\d+)/m.exec(readQuietly(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0);
+}
 
 describe("paths as deep as they can be", () => {
   test("two thousand parts are made, exported and removed", async () => {
