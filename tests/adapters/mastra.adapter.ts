@@ -12,7 +12,7 @@ import {
 } from "@mastra/core/workspace";
 import { describe, expect, test } from "vitest";
 import { GloveboxFilesystem, GloveboxSandbox, type GloveboxSandboxOptions } from "../../src/adapters/mastra.js";
-import { listSandboxes } from "../../src/sandbox.js";
+import { listSandboxes, removeSandbox } from "../../src/sandbox.js";
 import { onEachBackend } from "./backends.js";
 import { scriptedLanguageModel } from "./scripted-language-model.js";
 
@@ -128,6 +128,22 @@ onEachBackend(({ options }) => {
       await sandbox.executeCommand("true");
       await sandbox.sandbox?.teardown();
       expect((await sandbox.executeCommand("echo again")).stdout).toBe("again\n");
+    });
+
+    test("starts anew if it was kept and then removed", async () => {
+      await using sandbox = create({ keep: true });
+      await sandbox._start();
+      await sandbox.sandbox?.teardown();
+      await removeSandbox(sandbox.sandbox?.id ?? "none");
+      expect((await sandbox.executeCommand("echo again")).stdout).toBe("again\n");
+      await sandbox._stop();
+      expect((await sandbox.executeCommand("echo more")).stdout).toBe("more\n");
+    });
+
+    test("can't go on with a sandbox of a given id that isn't there any more", async () => {
+      const sandboxId = "0123456789abcdef";
+      const sandbox = new GloveboxSandbox({ sandboxId, keep: true });
+      await expect(sandbox._start()).rejects.toMatchObject({ code: "not_found" });
     });
 
     test("fails where the sandbox can't be opened, and says why", async () => {

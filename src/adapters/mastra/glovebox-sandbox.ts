@@ -74,7 +74,13 @@ export class GloveboxSandbox extends Base {
 
   override async start(): Promise<void> {
     if (this.#opened !== undefined) return;
-    this.#opened = await openForAgent(this.#reopenable());
+    this.#opened = await openForAgent(this.#reopenable()).catch(async (error: unknown) => {
+      const wasRemoved = error instanceof SandboxError && error.code === "not_found" && this.#keptId !== undefined;
+      if (!wasRemoved || this.#options.id !== undefined) throw error;
+      this.logger.warn("The kept sandbox was removed; opening another", { sandbox: this.id, kept: this.#keptId });
+      this.#keptId = undefined;
+      return await openForAgent(this.#options);
+    });
   }
 
   override async stop(): Promise<void> {
@@ -148,8 +154,8 @@ export class GloveboxSandbox extends Base {
   }
 
   /**
-   * Works with the open sandbox. If it turns out to be gone (removed from outside, its connection lost), a new one is opened, or the kept one again,
-   * and the work is tried once more.
+   * Works with the open sandbox. If it turns out to be gone (removed from outside, its connection lost), the kept one is opened again, or a new one if
+   * it isn't kept any more, and the work is tried once more.
    */
   async whileAlive<T>(work: (sandbox: Sandbox) => Promise<T>): Promise<T> {
     this.#lastUsedAt = new Date();
