@@ -25,6 +25,8 @@ const open = new Map<string, { handles: Sandbox[]; config: ComputeConfig }>();
 /** A provider for `createCompute`, with sandboxes of any backend: `glovebox({ backend: "docker" })`. */
 export const glovebox: (config?: ComputeConfig) => Provider<Sandbox> = (config = {}) => define(config);
 
+const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
+
 const define = defineProvider<Sandbox, ComputeConfig>({
   name: "glovebox",
   methods: {
@@ -146,14 +148,19 @@ function describe(sandbox: Sandbox): SandboxInfo {
 async function getUrl(sandbox: Sandbox, { port, protocol }: { port: number; protocol?: string }): Promise<string> {
   const url = new URL(await sandbox.url(port));
   if (protocol === undefined) return url.href;
-  const isSecure = url.protocol === "https:";
-  if (!isSecure && ["https", "wss"].includes(protocol)) {
+  const plain = protocol.replace(/^(http|ws)s$/, "$1");
+  if (url.protocol === "https:") return withScheme(url, ["http", "ws"].includes(plain) ? `${plain}s` : protocol);
+  // A connection that never leaves the machine needs no TLS; elsewhere it would not be what was asked for.
+  if (plain !== protocol && !LOOPBACK.has(url.hostname)) {
     throw new Error(
       `${protocol} is not supported by the ${sandbox.backend} backend of glovebox: port ${port} is at ${url.href}`,
     );
   }
-  const secured = isSecure && ["http", "ws"].includes(protocol) ? `${protocol}s` : protocol;
-  return `${secured}:${url.href.slice(url.protocol.length)}`;
+  return withScheme(url, plain);
+}
+
+function withScheme(url: URL, scheme: string): string {
+  return `${scheme}:${url.href.slice(url.protocol.length)}`;
 }
 
 async function readDirectory(sandbox: Sandbox, path: string): Promise<FileEntry[]> {
