@@ -5,6 +5,7 @@ import * as is from "../../util/schema.js";
 import type { AnswerStyle } from "../answer.js";
 import { kindOfFile } from "../file-kind.js";
 import { MAX_IMAGE } from "../limits.js";
+import { LineWindow } from "../line-window.js";
 import { defineTool, READS, type Tool, type ToolAnswer, type ToolCall } from "../tool.js";
 
 const DEFAULT_LINES = 2_000;
@@ -119,38 +120,13 @@ async function readLines(
   style: AnswerStyle,
   signal: AbortSignal,
 ): Promise<ToolAnswer> {
-  const lines: string[] = [];
-  let room = style.maxOutput;
-  let number = 0;
-  let isFull = false;
-  let wasCut = false;
-  const take = (line: string): void => {
-    number += 1;
-    if (number < first || isFull) return;
-    const bytes = Buffer.byteLength(line) + 1;
-    if (lines.length === most || (bytes > room && lines.length > 0)) {
-      isFull = true;
-      return;
-    }
-    wasCut = bytes > room;
-    lines.push(
-      wasCut ? `${Buffer.from(line).subarray(0, room).toString("utf8")}… [the line has ${bytes - 1} bytes]` : line,
-    );
-    room -= bytes;
-    if (wasCut) isFull = true;
-  };
-  let rest = "";
+  const window = new LineWindow({ first, most, room: style.maxOutput, hidden: style.hidden });
   const decoder = new TextDecoder();
   const stream = await sandbox.readStream(path, { end: COUNTED, signal });
-  if (stream !== null) {
-    for await (const piece of stream) {
-      const parts = (rest + decoder.decode(piece, { stream: true })).split("\n");
-      rest = parts.pop() ?? "";
-      for (const line of parts) take(line);
-    }
-  }
-  rest += decoder.decode();
-  if (rest !== "") take(rest);
+  if (stream !== null) for await (const piece of stream) window.push(decoder.decode(piece, { stream: true }));
+  window.push(decoder.decode());
+  window.end();
+  const { lines, count: number, wasCut } = window;
   if (first > Math.max(1, number)) {
     throw new SandboxError("invalid_argument", `start_line ${first} is after the end: ${path} has ${number} lines`, {
       hint: `use start_line ${Math.max(1, number)} or less`,
