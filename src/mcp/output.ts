@@ -1,10 +1,11 @@
 import { SandboxError } from "../../contracts/errors.js";
 import type { ProcessExit, ProcessHandle, ProcessStream } from "../../contracts/types.js";
-import { OutputCollector } from "../util/output-collector.js";
+import { endOfWholeCharacters, OutputCollector } from "../util/output-collector.js";
 import { createByteRedactor } from "../util/redact.js";
 import { truncationMarker } from "../util/sanitize.js";
 import type { JsonSchema } from "../util/schema.js";
 import { type AnswerStyle, readable } from "./answer.js";
+import { StreamPlaces } from "./stream-places.js";
 
 const LAST_LINE = 200;
 const LONGEST_READ = 3_600_000;
@@ -27,6 +28,7 @@ interface Kept {
   readonly collector: OutputCollector;
   /** How many bytes of the stream have been seen or missed: where the next read goes on. */
   cursor: number;
+  readonly places: StreamPlaces;
 }
 
 /** Follows the output of a process until it ends or nobody is interested any more. Secrets are hidden before anything is cut. */
@@ -40,7 +42,11 @@ export class FollowedOutput {
 
   constructor(handle: ProcessHandle, style: AnswerStyle) {
     this.#style = style;
-    const empty = (): Kept => ({ collector: new OutputCollector(style.maxOutput), cursor: 0 });
+    const empty = (): Kept => ({
+      collector: new OutputCollector(style.maxOutput),
+      cursor: 0,
+      places: new StreamPlaces(),
+    });
     this.#streams = { stdout: empty(), stderr: empty() };
     const follow = (stream: ProcessStream): Promise<void> => this.#follow(handle, stream);
     this.complete = Promise.all([follow("stdout"), follow("stderr")]).then(() => undefined);
@@ -67,6 +73,7 @@ export class FollowedOutput {
         if (missed > 0) kept.collector.push(Buffer.from(truncationMarker(missed)));
         kept.cursor = cursor;
         const shown = redactor.write(Buffer.from(data.buffer, data.byteOffset, data.byteLength));
+        kept.places.add(kept.collector.result(false).bytes, shown.length, cursor - redactor.held);
         kept.collector.push(shown);
         this.#noteLine(shown);
         if (!ended) continue;
@@ -102,10 +109,10 @@ export class FollowedOutput {
   }
 
   #show(stream: ProcessStream, room: number, processId: string): ShownStream {
-    const { collector, cursor } = this.#streams[stream];
+    const { collector, cursor, places } = this.#streams[stream];
     const { raw, bytes } = collector.result(true);
     const truncated = bytes > room;
-    const head = Math.ceil(room / 2);
+    const head = places.of(endOfWholeCharacters(raw.subarray(0, Math.ceil(room / 2))));
     const text = truncated
       ? cut(
           raw,

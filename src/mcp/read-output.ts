@@ -10,6 +10,8 @@ import { type AnswerStyle, readable } from "./answer.js";
 export type Cursors = Record<ProcessStream, number>;
 
 const MOST = 1_000;
+/** How far before a page a secret may start that goes on in it. */
+const LONGEST_SECRET = 8 << 10;
 
 /** How far the output of each process has been shown to the client. */
 export class ShownSoFar {
@@ -42,26 +44,45 @@ export interface Page {
   readonly hasMore: boolean;
 }
 
-/** Reads one page of the output, of one stream or of both in their order. A secret is never cut in half by its end. */
+/** Reads one page of the output, of one stream or of both in their order. A secret is never cut in half by its start or its end. */
 export async function readPage(
   handle: ProcessHandle,
   { cursor, stream, room }: { cursor: number; stream?: ProcessStream; room: number },
   style: AnswerStyle,
 ): Promise<Page> {
-  const part = await handle.read({ cursor, maxBytes: room, ...(stream !== undefined && { stream }) });
-  const data = Buffer.from(part.data.buffer, part.data.byteOffset, part.data.byteLength);
-  const whole = part.ended ? data.length : endOfWholeCharacters(data);
+  const early = Math.max(0, cursor - LONGEST_SECRET);
+  const reads = { cursor: early, maxBytes: room + cursor - early, ...(stream !== undefined && { stream }) };
+  const part = await handle.read(reads);
+  const all = Buffer.from(part.data.buffer, part.data.byteOffset, part.data.byteLength);
+  const start = part.cursor - all.length;
+  const before = all.subarray(0, Math.max(0, cursor - start));
+  const rest = all.subarray(before.length);
+  const data = rest.subarray(0, room);
+  const isLast = part.ended && data.length === rest.length;
+  const end = part.cursor - (rest.length - data.length);
+  // Where the cursor is beyond the end, this read says so.
+  if (end < cursor) await handle.read({ ...reads, cursor });
+  const whole = isLast ? data.length : endOfWholeCharacters(data);
   const redactor = createByteRedactor(style.hidden);
+  redactor.write(before);
+  // The start of a secret, or bytes that the page has nothing to do with.
+  const undecided = before.subarray(before.length - redactor.held);
   const pieces = [redactor.write(data.subarray(0, whole))];
-  const held = part.ended ? 0 : redactor.held;
-  if (part.ended) pieces.push(redactor.end());
-  const gone = part.missed > 0 ? truncationMarker(part.missed).trimStart() : "";
+  const held = isLast ? 0 : Math.min(redactor.held, whole);
+  if (isLast) pieces.push(redactor.end());
+  const missed = Math.max(0, start - cursor);
+  const gone = missed > 0 ? truncationMarker(missed).trimStart() : "";
   return {
-    text: gone + readable(Buffer.concat(pieces).toString("utf8"), style),
-    next: part.cursor - (data.length - whole) - held,
-    isLast: part.ended,
-    hasMore: !part.ended && data.length === room,
+    text: gone + readable(without(undecided, Buffer.concat(pieces)).toString("utf8"), style),
+    next: Math.max(cursor, end - (data.length - whole) - held),
+    isLast,
+    hasMore: !isLast && data.length === room,
   };
+}
+
+/** The bytes after those that they begin with; all, if they begin otherwise: with what takes the place of a secret. */
+function without(start: Buffer, bytes: Buffer): Buffer {
+  return bytes.subarray(0, start.length).equals(start) ? bytes.subarray(start.length) : bytes;
 }
 
 /** The next output of both streams after the cursors. Waits for some, or for the end of the process, if there is none yet. */

@@ -89,6 +89,44 @@ describe("a server", () => {
     });
   });
 
+  it("pages on exactly where an answer was cut, whatever was hidden before, and shows no part of a secret", async () => {
+    const secret = "the-secret-of-this-one-test";
+    await withClient({ maxOutput: 1_000, sandbox: { env: { API_TOKEN: secret } } }, async (client) => {
+      // The cut comes within a character, after secrets that are longer than what takes their place; the text for many reads is in one line.
+      for (const start of ["", "x"]) {
+        const script = `printf "$1$API_TOKEN$API_TOKEN"; i=0; while [ $i -lt 600 ]; do printf ü; i=$((i+1)); done; printf "$API_TOKEN."; sleep 0.1; seq 500`;
+        const cut = await client.call("exec", { argv: ["sh", "-c", script, "sh", start] });
+        const [whole = "", head = "", id = "", from = ""] =
+          /^exit code 0\n(.*)\n\[\.\.\. \d+ bytes left out; process_read with process_id "(p\d+)", .* from_byte (\d+)/.exec(
+            textOf(cut),
+          ) ?? [];
+        expect(whole).not.toBe("");
+        let all = "";
+        for (let cursor = Number(from); ; ) {
+          const page = fieldsOf(
+            await client.call("process_read", { process_id: id, stream: "stdout", from_byte: cursor }),
+          );
+          all += String(page["output"]);
+          if (page["next_byte"] === cursor) break;
+          cursor = Number(page["next_byte"]);
+        }
+        const hidden = "[REDACTED:API_TOKEN]";
+        const numbers = Array.from({ length: 500 }, (_, at) => `${at + 1}\n`).join("");
+        const expected = `${start}${hidden}${hidden}${"ü".repeat(600)}${hidden}.${numbers}`;
+        expect(expected.startsWith(head)).toBe(true);
+        expect(expected.endsWith(all)).toBe(true);
+        expect(head.length + all.length).toBeGreaterThanOrEqual(expected.length);
+      }
+      const { process_id: id } = fieldsOf(await client.call("exec", { command: 'printf "<$API_TOKEN>"' }));
+      for (let at = 1; at <= secret.length; at += 1) {
+        const page = await client.call("process_read", { process_id: id, stream: "stdout", from_byte: at });
+        expect([at, fieldsOf(page)["output"]]).toEqual([at, "[REDACTED:API_TOKEN]>"]);
+      }
+      const end = await client.call("process_read", { process_id: id, from_byte: secret.length + 1 });
+      expect(fieldsOf(end)["output"]).toBe(">");
+    });
+  });
+
   it("answers a flood with a typed refusal, and goes on", async () => {
     await withClient({ maxCalls: 4 }, async (client) => {
       const results = await Promise.all(

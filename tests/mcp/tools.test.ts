@@ -68,6 +68,7 @@ describe.each(ERAS)("the seven tools, era %s", (year, era) => {
     expect(await client.text("process_kill", { process_id: id })).toBe("killed by SIGKILL, exit code 137");
     expect(await client.text("process_read", { process_id: id })).toMatch(/^killed by SIGKILL, exit code 137\n/);
     expect(await client.text("process_read", { process_id: id, from_byte: 0 })).toContain("one\ngot two");
+    expect(await client.failure("process_read", { process_id: id, from_byte: 100 })).toMatch(/^invalid_argument: /);
     expect(await client.failure("process_write", { process_id: id, data: "x" })).toMatch(
       /^conflict: .* has ended\nhint: /,
     );
@@ -168,6 +169,10 @@ describe.each(ERAS)("the seven tools, era %s", (year, era) => {
       /^not_found: There is no file \/nothing\/here/,
     );
     expect(await client.failure("file_read", { path: "/workspace" })).toMatch(/^not_regular_file: /);
+    // The kernel's files have a size of 0.
+    expect(await client.text("file_read", { path: "/proc/version" })).toMatch(/^Linux version /);
+    await client.text("file_write", { path: "empty", content: "" });
+    expect(await client.text("file_read", { path: "empty" })).toBe("[the file is empty]");
   });
 
   it("keep the mode of a file", async () => {

@@ -142,7 +142,7 @@ async function readLines(
       ? `\n[lines ${first} to ${last} of ${total}${last < number ? `; start_line ${last + 1} continues` : ""}]`
       : `\n[${total} lines]`;
   return {
-    text: size === 0 ? "[the file is empty]" : content + note,
+    text: number === 0 ? "[the file is empty]" : content + note,
     fields: {
       path,
       size,
