@@ -2,7 +2,9 @@ import { SandboxError, type SandboxErrorCode } from "../../contracts/errors.js";
 import type { Sandbox } from "../../contracts/sandbox.js";
 import { truncate } from "../util/sanitize.js";
 import * as is from "../util/schema.js";
+import { editFile } from "./edit-file.js";
 import { orAbortReason, runMerged } from "./run-command.js";
+import { writeOver } from "./write-over.js";
 
 /** Bounds of the tools. */
 export interface ToolOptions {
@@ -58,6 +60,8 @@ export interface AgentTools {
 const TIMEOUT = 120_000;
 const MAX_OUTPUT = 30_000;
 const MAX_LINES = 2000;
+/** How much of a file is looked at for its kind. */
+const SNIFFED = 8 << 10;
 
 /** What a model can put right by another call. Everything else is a fault of the sandbox, or an abort. */
 const ANSWERS: ReadonlySet<SandboxErrorCode> = new Set([
@@ -99,29 +103,24 @@ export function createAgentTools(sandbox: Sandbox, options: ToolOptions = {}): A
       },
     ),
     read: define("Reads a text file of the sandbox.", readInput, async (input, signal) => {
-      return excerpt(await readText(sandbox, input.path, signal), input, maxOutput);
+      const bytes = await sandbox.readBytes(input.path, withSignal(signal));
+      if (bytes === null) throw new SandboxError("not_found", `${input.path} does not exist`);
+      if (bytes.length === 0) return "[the file is empty]";
+      if (bytes.subarray(0, SNIFFED).includes(0)) {
+        return `${input.path} is a binary file of ${bytes.length} bytes; look into it with a command`;
+      }
+      return excerpt(new TextDecoder().decode(bytes), input, maxOutput);
     }),
     write: define(
       "Writes a file of the sandbox, and makes its directories. Replaces what is there.",
       writeInput,
       async ({ path, content }, signal) => {
-        await sandbox.writeFile(path, content, withSignal(signal));
+        await writeOver(sandbox, path, content, withSignal(signal));
         return `wrote ${Buffer.byteLength(content)} bytes to ${path}`;
       },
     ),
     edit: define("Replaces text in a file of the sandbox.", editInput, async (input, signal) => {
-      const text = await readText(sandbox, input.path, signal);
-      const count = text.split(input.old).length - 1;
-      if (count === 0) throw new SandboxError("not_found", `${input.path} does not contain the text of "old"`);
-      if (count > 1 && input.all !== true) {
-        const hint = 'give more of the text around it, or set "all"';
-        throw new SandboxError("conflict", `${input.path} contains the text of "old" ${count} times`, { hint });
-      }
-      await sandbox.writeFile(
-        input.path,
-        text.replaceAll(input.old, () => input.new),
-        withSignal(signal),
-      );
+      const count = await editFile(sandbox, input, withSignal(signal));
       return `replaced ${count} ${count === 1 ? "occurrence" : "occurrences"} in ${input.path}`;
     }),
   };
@@ -147,16 +146,16 @@ function define<I>(
   };
 }
 
-async function readText(sandbox: Sandbox, path: string, signal: AbortSignal | undefined): Promise<string> {
-  const text = await sandbox.readFile(path, withSignal(signal));
-  if (text === null) throw new SandboxError("not_found", `${path} does not exist`);
-  return text;
-}
-
 /** The lines that were asked for, as many as fit, and what was left out. */
-function excerpt(text: string, { start_line = 1, max_lines = MAX_LINES }: ReadInput, maxOutput: number): string {
+function excerpt(text: string, { path, start_line = 1, max_lines = MAX_LINES }: ReadInput, maxOutput: number): string {
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
+  if (start_line > lines.length) {
+    throw new SandboxError(
+      "invalid_argument",
+      `start_line ${start_line} is after the end: ${path} has ${lines.length} lines`,
+    );
+  }
   const kept: string[] = [];
   let size = 0;
   for (const each of lines.slice(start_line - 1, start_line - 1 + max_lines)) {

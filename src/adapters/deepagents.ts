@@ -11,6 +11,7 @@ import type { OpenOptions } from "../sandbox.js";
 import { importFramework } from "./import-framework.js";
 import { openForAgent } from "./open-for-agent.js";
 import { runMerged } from "./run-command.js";
+import { writeOver } from "./write-over.js";
 
 const framework = await importFramework("deepagents", () => import("deepagents"));
 const BaseSandbox: typeof Base = framework.BaseSandbox;
@@ -116,7 +117,7 @@ export class GloveboxSandbox extends BaseSandbox {
     const { sandbox } = this;
     const results: FileUploadResponse[] = [];
     for (const [path, content] of files) {
-      const error = await sandbox.writeFile(path, content).then(() => null, fileError);
+      const error = await writeOver(sandbox, path, content).then(() => null, fileError);
       results.push({ path, error });
     }
     return results;

@@ -50,6 +50,9 @@ onEachBackend(({ options, open }) => {
       expect(await environment.readFile("/tmp/a/b.bin")).toEqual(new Uint8Array([0, 255]));
       expect(new TextDecoder().decode(await environment.readFile("text"))).toBe("ü");
       await expect(environment.readFile("missing")).rejects.toMatchObject({ code: "ENOENT" });
+      await environment.execute("printf 'exit 1' > run; chmod 750 run");
+      await environment.writeFile("run", "exit 4");
+      expect((await environment.execute("stat -c %a run")).stdout).toBe("750\n");
       await environment.close();
       await environment.close();
       expect([environment.isInitialized, await listSandboxes()]).toEqual([false, []]);

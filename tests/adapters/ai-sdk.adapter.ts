@@ -106,6 +106,10 @@ onEachBackend(({ name, options, open }) => {
       expect(await session.readTextFile({ path: "latin", encoding: "iso-8859-1" })).toBe("é");
       await session.writeFile({ path: "streamed", content: new Blob(["streamed"]).stream() });
       expect(await collect(await session.readFile({ path: "streamed" }))).toBe("streamed");
+      await session.run({ command: "touch run; chmod 750 run" });
+      await session.writeTextFile({ path: "run", content: "a" });
+      await session.writeFile({ path: "run", content: new Blob(["b"]).stream() });
+      expect((await session.run({ command: "stat -c %a run" })).stdout).toBe("750\n");
       const missing = { path: "missing" };
       expect([
         ...[await session.readFile(missing), await session.readBinaryFile(missing), await session.stat(missing)],

@@ -107,7 +107,11 @@ onEachBackend(({ options }) => {
     });
 
     test("has the files of the sandbox", async () => {
-      await using(async ({ filesystem }) => {
+      await using(async (made) => {
+        const { filesystem } = made;
+        await made.getInstance().writeFile("run", "a", { mode: 0o750 });
+        await filesystem.writeFile("run", "b");
+        expect((await made.getInstance().stat("run"))?.mode).toBe(0o750);
         await filesystem.mkdir("/tmp/a/b");
         await filesystem.writeFile("/tmp/a/f.txt", "text ü");
         expect(await filesystem.readFile("/tmp/a/f.txt")).toBe("text ü");

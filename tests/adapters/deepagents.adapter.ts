@@ -41,7 +41,9 @@ onEachBackend(({ options, open }) => {
 
     test("has a result for each file", async () => {
       await using({}, async (backend) => {
-        await backend.execute("mkdir d; touch f");
+        await backend.execute("mkdir d; touch f; printf 'a b' > run; chmod 750 run");
+        await backend.edit("run", "a", "c");
+        expect((await backend.execute("stat -c %a run; cat run")).output).toBe("750\nc b");
         const files: [string, Uint8Array][] = [
           ["/tmp/x", bytes("ü")],
           ["d", bytes("")],

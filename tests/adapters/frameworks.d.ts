@@ -26,6 +26,7 @@ declare module "deepagents" {
   };
   interface BaseSandbox {
     write(path: string, content: string): Promise<object>;
+    edit(path: string, old: string, replacement: string): Promise<object>;
     read(path: string): Promise<{ content?: string | Uint8Array }>;
   }
   namespace SandboxError {

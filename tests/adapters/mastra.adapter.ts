@@ -179,6 +179,9 @@ onEachBackend(({ options }) => {
       expect((await sandbox.executeCommand("cat /workspace/a/b.txt")).stdout).toBe("one two");
       expect(await files.readFile("/workspace/a/b.txt", { encoding: "utf-8" })).toBe("one two");
       expect(await files.readFile("a/b.txt")).toEqual(Buffer.from("one two"));
+      await sandbox.executeCommand("printf a > run; chmod 750 run");
+      await files.writeFile("run", "b");
+      expect((await sandbox.executeCommand("stat -c %a run; cat run; rm run")).stdout).toBe("750\nb");
       await files.copyFile("a", "copy", { recursive: true });
       await files.moveFile("copy/b.txt", "moved/c.md");
       await sandbox.executeCommand("ln -s a link; ln -s nowhere broken");

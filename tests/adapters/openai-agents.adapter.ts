@@ -199,6 +199,7 @@ onEachBackend(({ name, options }) => {
       await using session = await open(new Manifest({ entries: { "a.txt": { type: "file", content: "one\ntwo\n" } } }));
       const editor = session.createEditor();
       await editor.createFile({ type: "create_file", path: "new/b.txt", diff: "+hello\n+world\n" });
+      await session.exec({ cmd: "chmod 750 a.txt" });
       await editor.updateFile({
         type: "update_file",
         path: "a.txt",
@@ -208,6 +209,7 @@ onEachBackend(({ name, options }) => {
       expect((await session.exec({ cmd: "cat new/b.txt moved/c.txt; ls" })).stdout).toBe(
         "hello\nworldone\nthree\nmoved\nnew\n",
       );
+      expect((await session.exec({ cmd: "stat -c %a moved/c.txt" })).stdout).toBe("750\n");
       await expect(editor.createFile({ type: "create_file", path: "new/b.txt", diff: "+x\n" })).rejects.toThrow(
         /already exists/,
       );

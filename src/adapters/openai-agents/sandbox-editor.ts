@@ -1,5 +1,6 @@
 import type { ApplyPatchOperation, ApplyPatchResult, Editor } from "@openai/agents-core";
 import type { Sandbox } from "../../../contracts/sandbox.js";
+import { writeOver } from "../write-over.js";
 import { agents, sandboxes } from "./load-agents.js";
 import { withSdkErrors } from "./sdk-error.js";
 
@@ -46,7 +47,7 @@ export class SandboxEditor implements Editor {
       const changed = agents.applyDiff(await this.#readText(path, from), diff);
       // Moved first: the file that arrives keeps its permissions.
       if (to !== from) await this.#sandbox.rename(from, to);
-      await this.#sandbox.writeFile(to, changed);
+      await writeOver(this.#sandbox, to, changed);
       return {};
     });
   }
