@@ -86,14 +86,29 @@ export class LineTransport implements McpTransport {
       this.#refuse(PARSE_ERROR, "The message is not JSON");
       return;
     }
-    const isMessage =
-      typeof message === "object" && message !== null && (message as { jsonrpc?: unknown }).jsonrpc === "2.0";
-    if (isMessage) this.onmessage?.(message as never);
-    else this.#refuse(INVALID_REQUEST, "This is no message of JSON-RPC 2.0");
+    if (isMessage(message)) this.onmessage?.(message as never);
+    else this.#refuse(INVALID_REQUEST, "This is no message of JSON-RPC 2.0", idOf(message));
   }
 
-  #refuse(code: number, message: string): void {
+  #refuse(code: number, message: string, id?: string | number): void {
     this.onerror?.(new Error(message));
-    void this.send({ jsonrpc: "2.0", error: { code, message } });
+    void this.send({ jsonrpc: "2.0", ...(id !== undefined && { id }), error: { code, message } });
   }
+}
+
+/** Whether it is a request, a notification or an answer. The protocol's own package says nothing to what is neither, and its client would wait. */
+function isMessage(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const { jsonrpc, id, method } = value as Readonly<Record<string, unknown>>;
+  if (jsonrpc !== "2.0") return false;
+  // An error is never answered by another, whatever its number is.
+  if (method === undefined && "error" in value) return true;
+  if (id !== undefined && idOf(value) === undefined) return false;
+  return method === undefined ? "result" in value : typeof method === "string";
+}
+
+/** The number of a message, by which its sender knows the answer. */
+function idOf(message: unknown): string | number | undefined {
+  const id = (message as { id?: unknown } | null)?.id;
+  return typeof id === "string" || Number.isSafeInteger(id) ? (id as string | number) : undefined;
 }

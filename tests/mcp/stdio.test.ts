@@ -48,6 +48,11 @@ describe("glovebox mcp on stdin and stdout", () => {
     send("this is no JSON");
     send("[]");
     send("42");
+    send('{"jsonrpc":"2.0"}');
+    send('{"jsonrpc":"2.0","id":{},"method":"ping"}');
+    send('{"jsonrpc":"2.0","id":null,"method":"ping"}');
+    send('{"jsonrpc":"2.0","id":"four","method":4}');
+    send('{"jsonrpc":"2.0","id":"neither"}');
     send(`{"jsonrpc":"2.0","id":7,"method":"x","params":"${"y".repeat(11 << 20)}"}`);
     send(JSON.stringify(INITIALIZE));
     send(JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" }));
@@ -67,9 +72,11 @@ describe("glovebox mcp on stdin and stdout", () => {
     const messages = stdout
       .trim()
       .split("\n")
-      .map((line) => JSON.parse(line) as { id?: number; error?: { code: number; message: string } });
-    expect(messages.slice(0, 4).map(({ error }) => error?.code)).toEqual([-32700, -32600, -32600, -32600]);
-    expect(messages[3]?.error?.message).toContain("more than 10485760 bytes");
+      .map((line) => JSON.parse(line) as { id?: number | string; error?: { code: number; message: string } });
+    const refused = messages.slice(0, 9);
+    expect(refused.map(({ error }) => error?.code)).toEqual([-32700, ...Array<number>(8).fill(-32600)]);
+    expect(refused.map(({ id }) => id)).toEqual([...Array<undefined>(6).fill(undefined), "four", "neither", undefined]);
+    expect(messages[8]?.error?.message).toContain("more than 10485760 bytes");
     expect(messages.find(({ id }) => id === 2)?.error?.code).toBe(-32601);
     expect(await bench.settled()).toEqual([]);
   });

@@ -77,7 +77,7 @@ async function edit(
     at = place + change.old.length;
   }
   pieces.push(before.subarray(at));
-  await sandbox.writeFile(path, Buffer.concat(pieces), { signal, ...(stat !== null && { mode: stat.mode }) });
+  await sandbox.writeFile(path, Buffer.concat(pieces), { signal, ...(stat !== null && { mode: stat.mode & 0o777 }) });
   const diff = bounded(editDiff(path, change), style);
   return { text: diff, fields: { path, replaced: places.length, diff } };
 }

@@ -34,7 +34,7 @@ export function fileWriteTool(): Tool {
       }
       const sandbox = await call.sandbox();
       const mode = (await sandbox.stat(path, { follow: true, signal: call.signal }))?.mode;
-      await sandbox.writeFile(path, bytes, { signal: call.signal, ...(mode !== undefined && { mode }) });
+      await sandbox.writeFile(path, bytes, { signal: call.signal, ...(mode !== undefined && { mode: mode & 0o777 }) });
       return { text: `wrote ${bytes.length} bytes to ${path}`, fields: { path, bytes: bytes.length } };
     },
   });
