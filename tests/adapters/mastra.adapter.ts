@@ -112,11 +112,13 @@ onEachBackend(({ options }) => {
     test("that is kept goes on in another object, as in a later process", async () => {
       const kept = { keep: true as const, name: "kept-by-mastra", ifExists: "reopen" as const };
       const first = new GloveboxSandbox({ ...options, ...kept });
-      await first.executeCommand("echo a > here");
+      await first.executeCommand("echo a > here; echo b > /tmp/there");
+      const keepsAll = first.sandbox?.capabilities.keep === "all";
       await first._stop();
       expect(first.sandbox).toBeUndefined();
       await using second = create(kept);
-      expect((await second.executeCommand("cat here")).stdout).toBe("a\n");
+      const cat = await second.executeCommand("cat here /tmp/there");
+      expect(cat.stdout).toBe(keepsAll ? "a\nb\n" : "a\n");
       await second._stop();
       expect((await second.executeCommand("cat here")).stdout).toBe("a\n");
       await second._destroy();

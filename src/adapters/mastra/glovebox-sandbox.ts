@@ -15,7 +15,7 @@ import type { Sandbox } from "../../../contracts/sandbox.js";
 import { type OpenOptions, removeSandbox } from "../../sandbox.js";
 import { defined } from "../../util/defined.js";
 import { shellQuote } from "../../util/shell.js";
-import { openForAgent } from "../open-for-agent.js";
+import { keepOf, openForAgent } from "../open-for-agent.js";
 import { GloveboxProcessManager } from "./glovebox-process-manager.js";
 import { mastra } from "./load-mastra.js";
 
@@ -23,7 +23,7 @@ type Hooks = Omit<MastraSandboxOptions, "processes">;
 
 /**
  * How to make a sandbox for a Mastra workspace: the options of `openSandbox`, and what Mastra has besides. With `keep`, `stop` closes the sandbox and
- * `start` reopens its files, also in a later process if it has a `name` and `ifExists: "reopen"`. Without it, `stop` ends all processes, and the files
+ * `start` reopens its files, those of `$HOME` and `/tmp` too where the backend can keep them, also in a later process if it has a `name` and `ifExists: "reopen"`. Without it, `stop` ends all processes, and the files
  * live until `destroy` or the end of this process.
  */
 export interface GloveboxSandboxOptions extends Omit<OpenOptions, "id">, Hooks {
@@ -74,12 +74,12 @@ export class GloveboxSandbox extends Base {
 
   override async start(): Promise<void> {
     if (this.#opened !== undefined) return;
-    this.#opened = await openForAgent(this.#reopenable()).catch(async (error: unknown) => {
+    this.#opened = await openForAgent(await withWholeKeep(this.#reopenable())).catch(async (error: unknown) => {
       const wasRemoved = error instanceof SandboxError && error.code === "not_found" && this.#keptId !== undefined;
       if (!wasRemoved || this.#options.id !== undefined) throw error;
       this.logger.warn("The kept sandbox was removed; opening another", { sandbox: this.id, kept: this.#keptId });
       this.#keptId = undefined;
-      return await openForAgent(this.#options);
+      return await openForAgent(await withWholeKeep(this.#options));
     });
   }
 
@@ -200,4 +200,10 @@ export class GloveboxSandbox extends Base {
     const sandbox = this.#opened;
     return sandbox?.capabilities.ports === true ? await sandbox.url(port) : null;
   }
+}
+
+/** Mastra's files are all there after a stop. With `true`, a new sandbox keeps as many as the backend can. */
+async function withWholeKeep({ keep, ...options }: OpenOptions): Promise<OpenOptions> {
+  if (keep === undefined) return options;
+  return { ...options, keep: keep === true && options.id === undefined ? await keepOf(options) : keep };
 }
