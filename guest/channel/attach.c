@@ -73,6 +73,8 @@ int attach_main(void) {
       give(guest, &in_out[0]); /* the last letter may be in it */
       return ENDED;
     }
+    /* Nobody takes what we have, and the guest is gone: another connection brings it again. */
+    if (!answers && fds[2].revents & (POLLHUP | POLLERR)) return ENDED;
     if (answers && fds[2].revents & (POLLIN | POLLHUP | POLLERR)) {
       if (!take(guest, &in_out[1])) return answered ? ENDED : REFUSED;
       answered = true;

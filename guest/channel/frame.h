@@ -7,7 +7,7 @@
 
 #define PROTOCOL_VERSION 2u
 #define EDITION 4u /* which requests the guest knows: 1 without those from 0x20 on and without WITH_COMBINED, 2 without absolute paths, 3 without those from 0x32 on; in the upper half of a byte of ANS_HELLO */
-#define LINK_VERSION 1u /* of the letters and pieces of link.c */
+#define LINK_VERSION 2u /* of the letters and pieces of link.c */
 #define HEADER_BYTES 13u /* u32 body length, u32 sequence number, u8 type, u32 call */
 #define MAX_BODY (4u << 20)
 #define DATA_BYTES (64u << 10)

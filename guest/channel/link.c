@@ -19,7 +19,8 @@
 #define LETTER_HEAD 16u       /* u32 number, u32 length of the rest, u64 position up to which the host has all answers */
 #define PIECE_HEAD 16u        /* u32 length of its bytes, u32 number of the next letter, u64 position */
 #define TOKEN_BYTES 32u
-#define GREETING_BYTES (TOKEN_BYTES + 8) /* the token, u64 position from which the host wants answers */
+#define GREETING_BYTES (TOKEN_BYTES + 8) /* the token, u64 position from which the host wants answers, which may have CONTINUES */
+#define CONTINUES (1ull << 63) /* the host was greeted before: its letters may have been read, and must not be read by another guest */
 #define MAX_ENVIRONMENT (256u << 10)
 
 enum { NO_LETTER = 0xffffffffu, LAST_LETTER = 0xfffffffeu };
@@ -120,7 +121,9 @@ static void greet_newcomer(struct replay *out) {
   ssize_t got = read(newcomer, greeting + greeted, sizeof greeting - greeted);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got > 0 && (greeted += (size_t)got) < sizeof greeting) return;
-  bool known = got > 0 && (!has_token || is_token(greeting)) && replay_from(out, load_u64(greeting + TOKEN_BYTES));
+  /* A kept guest that has started over has no token, and must not take the host of the one before for a new one. */
+  uint64_t position = load_u64(greeting + TOKEN_BYTES);
+  bool known = got > 0 && (has_token ? is_token(greeting) : !(position & CONTINUES)) && replay_from(out, position & ~CONTINUES);
   if (known) {
     if (!has_token) memcpy(token, greeting, sizeof token);
     has_token = true;
@@ -222,7 +225,8 @@ int link_timeout(void) {
   if (peer >= 0 && now - peer_heard_at >= SILENCE) drop_peer();
   if (newcomer >= 0) sooner_than(&soonest, newcomer_at + GREETING_PATIENCE);
   if (peer >= 0) sooner_than(&soonest, peer_heard_at + SILENCE);
-  if (peer >= 0) sooner_than(&soonest, spoke_at + HEARTBEAT);
+  /* While it takes nothing there is nothing to do for it, however long we have been silent. */
+  if (peer >= 0 && queue_length(&wire) == 0) sooner_than(&soonest, spoke_at + HEARTBEAT);
   int64_t patience = has_token || lease > FIRST_PATIENCE ? lease : FIRST_PATIENCE;
   if (has_token || !is_kept) sooner_than(&soonest, heard_at + patience);
   if ((has_token || !is_kept) && now - heard_at >= patience) return -1;

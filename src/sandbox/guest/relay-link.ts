@@ -36,6 +36,8 @@ const WINDOW = 4 << 20;
 /** The numbers of what is no letter: a sign of life, and the end. */
 const NO_LETTER = 0xffff_ffff;
 const LAST_LETTER = 0xffff_fffe;
+/** In the position of a greeting: the guest has greeted us before, so one that has started over since must not take our letters. */
+const CONTINUES = 1n << 63n;
 
 /** Reaches a guest through connections; see `guest/channel/link.c`. Letters stay here until the guest confirms them, so that none is lost. */
 export function createLink({ connect, verdict }: LinkOptions): Link {
@@ -79,7 +81,8 @@ export function createLink({ connect, verdict }: LinkOptions): Link {
         connection = made;
         isReady = false;
         hold();
-        made.write(Buffer.concat([token, positionBytes(position)]));
+        const wasGreeted = decoder.environment !== undefined;
+        made.write(Buffer.concat([token, positionBytes(position, wasGreeted ? CONTINUES : 0n)]));
         yield* made.input;
       } finally {
         clearInterval(beat);
@@ -150,8 +153,8 @@ function numberBytes(number: number): Buffer {
   return bytes;
 }
 
-function positionBytes(position: number): Buffer {
+function positionBytes(position: number, mark: bigint = 0n): Buffer {
   const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64LE(BigInt(position));
+  bytes.writeBigUInt64LE(BigInt(position) | mark);
   return bytes;
 }

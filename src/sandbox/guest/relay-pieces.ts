@@ -2,7 +2,7 @@ import { tampered } from "./frames.js";
 import type { RelayDecoder } from "./relay-decoder.js";
 
 /** The version of the link that this parses; `LINK_VERSION` in `guest/channel/frame.h`. */
-const VERSION = 1;
+const VERSION = 2;
 const GREETING_HEAD = 8;
 const MAX_ENVIRONMENT = 256 << 10;
 const PIECE_HEAD = 16;

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import { BodyWriter, encodeFrame, REQUEST } from "../../../src/sandbox/guest/frames.js";
 import { describeUnless } from "../../support/describe-unless.js";
@@ -167,6 +168,52 @@ describeUnless(reason, "a channel of connections that break", {}, () => {
     await second.channel.hello;
     expect(processesWith(seconds)).toEqual([]);
     expect(await second.run(["true"])).toMatchObject({ exitCode: 0 });
+  });
+
+  test("a kept one that has started over runs nothing again for a host that comes back", async () => {
+    guest = await startLinkedGuest({ kept: true, lease: 2 });
+    let hears = true;
+    const { channel, start } = guest.connect({ patience: 8_000, hears: () => hears });
+    await channel.hello;
+    // From here on everything that the guest says is lost: the host does not know what became of its command.
+    hears = false;
+    const seconds = uniqueSeconds();
+    const outcome = start(["sh", "-c", `echo ran >> runs; exec sleep ${seconds}`]).then(
+      () => "started",
+      ({ code }: { code: string }) => code,
+    );
+    await expect.poll(() => processesWith(seconds).length).toBeGreaterThan(0);
+    guest.part();
+    await expect.poll(() => processesWith(seconds)).toEqual([]);
+    hears = true;
+    guest.rejoin();
+    expect(await outcome).toBe("backend_lost");
+    expect(readFileSync(join(guest.root, "runs"), "utf8")).toBe("ran\n");
+  });
+
+  test("a connection that nobody reads costs no processor, and ends with the next one", {
+    timeout: 60_000,
+  }, async () => {
+    guest = await startLinkedGuest();
+    const token = randomBytes(32);
+    const stalled = guest.relay();
+    const order = new BodyWriter().u8(0).u16(0).u16(0).u32(0).string("");
+    order.strings(["/bin/sh", "-c", "echo ran >> runs; exec yes"]).strings([]);
+    const credit = new BodyWriter().u8(1).u32(4 * MIB).pieces;
+    const letters = [encodeFrame(0, REQUEST.start, 1, order.pieces), encodeFrame(1, REQUEST.credit, 1, credit)];
+    stalled.stdin?.write(Buffer.concat([greetingOf(token, 0), ...letters.map((bytes, at) => letterOf(at, bytes))]));
+    const { root } = guest;
+    await expect.poll(() => existsSync(join(root, "runs"))).toBe(true);
+    const before = guest.used();
+    // The host is there, and says so for longer than the guest is silent.
+    for (let beat = 0; beat < 6; beat++) {
+      await delay(2_000);
+      stalled.stdin?.write(letterOf(0xffff_ffff, Buffer.alloc(0)));
+    }
+    expect(guest.used() - before).toBeLessThan(1_500);
+    guest.relay().stdin?.write(greetingOf(token, 0));
+    // It can't pass on what it has, and nobody wants that any more.
+    expect((await once(stalled, "exit"))[0]).toBe(0);
   });
 
   test("host and guest say in silence that they are there", { timeout: 40_000 }, async () => {

@@ -24,7 +24,7 @@ class Connection implements LinkConnection {
   greet(next: number): void {
     const greeting = Buffer.alloc(8);
     greeting.writeUInt32LE(4);
-    greeting.writeUInt32LE(1, 4);
+    greeting.writeUInt32LE(2, 4);
     this.input.write(greeting);
     this.acknowledge(next);
   }

@@ -20,16 +20,19 @@ const OWN_USER = "--reuid 65534 --regid 65534 --clear-groups --inh-caps -all --b
 export interface LinkedGuest {
   readonly root: string;
   readonly program: string;
+  /** How much of a processor it has used, in ms. */
+  used(): number;
   /** The exit code, once it has ended. */
   readonly ended: Promise<number | null>;
   /** Starts a relay beside it, from outside. */
   relay(): ChildProcess;
   /** Connects as a host does. */
-  connect(opts?: { patience?: number }): LinkedHost;
+  connect(opts?: { patience?: number; hears?: () => boolean }): LinkedHost;
   /** Ends all relays without a word, and says how many there were. */
   cut(): number;
-  /** From now on no relay starts. */
+  /** From now on no relay starts, until `rejoin`. */
   part(): void;
+  rejoin(): void;
   stop(): Promise<void>;
 }
 
@@ -83,7 +86,7 @@ export async function startLinkedGuest({
     started.stdin.on("error", () => undefined);
     return started;
   };
-  const connect = ({ patience = 20_000 } = {}): LinkedHost => {
+  const connect = ({ patience = 20_000, hears = (): boolean => true } = {}): LinkedHost => {
     let token = Buffer.alloc(0);
     const link = createLink({
       verdict: () => undefined,
@@ -94,7 +97,7 @@ export async function startLinkedGuest({
           if (token.length === 0) token = Buffer.from(bytes.subarray(0, 32));
           made.write(bytes);
         };
-        return { ...made, write };
+        return { ...made, input: heardOf(made.input, hears), write };
       },
     });
     const stream = new RelayStream(link, { silence: 15_000, patience });
@@ -124,10 +127,11 @@ export async function startLinkedGuest({
     for (const each of relays) each.kill("SIGKILL");
     rmSync(scratch, { recursive: true, force: true });
   };
-  await until(() => childrenOf(child.pid as number).length > 0);
+  await until(() => childrenOf(child.pid as number).some(isListening));
   return {
     root,
     program,
+    used: () => usedBy(childrenOf(child.pid as number)[0] as number),
     ended,
     relay,
     connect,
@@ -135,6 +139,9 @@ export async function startLinkedGuest({
     part: () => {
       isParted = true;
       cut();
+    },
+    rejoin: () => {
+      isParted = false;
     },
     stop,
   };
@@ -147,11 +154,36 @@ export function greetingOf(token: Uint8Array, position: number): Buffer {
   return Buffer.concat([token, at]);
 }
 
+/** What is not heard is lost, as on a way that is cut. */
+async function* heardOf(input: AsyncIterable<Uint8Array>, hears: () => boolean): AsyncGenerator<Uint8Array> {
+  for await (const chunk of input) if (hears()) yield chunk;
+}
+
+/** In ms; the kernel counts in hundredths of a second. */
+function usedBy(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const [user, system] = stat
+    .slice(stat.lastIndexOf(")") + 2)
+    .split(" ")
+    .slice(11, 13)
+    .map(Number);
+  return 10 * ((user ?? 0) + (system ?? 0));
+}
+
 function childrenOf(pid: number): number[] {
   try {
     return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
   } catch {
     return [];
+  }
+}
+
+/** Whether the guest has its socket: before that, a relay finds nobody. */
+function isListening(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/net/unix`, "utf8").includes(" @glovebox\n");
+  } catch {
+    return false;
   }
 }
 
