@@ -74,7 +74,7 @@ describeUnless(whyNoTestCluster(), "the canary on a real cluster", {}, () => {
     });
     const weak = Object.fromEntries((await look(weakKubeconfig)).map((finding) => [finding.name, finding]));
     expect(weak).toMatchObject({ rights: { status: "missing" }, "network policies": { status: "unused" } });
-    expect(weak["rights"]?.detail).toContain("create/get/list/patch/delete jobs");
+    expect(weak["rights"]?.detail).toContain("create/get/list/delete jobs");
     expect(weak["rights"]?.manifest).toContain('    name: "weak"\n');
   });
 });

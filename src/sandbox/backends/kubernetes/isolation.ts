@@ -5,26 +5,34 @@ import { isoTime } from "../../../util/iso-time.js";
 import { flyCanary } from "./canary.js";
 import type { KubeCall, KubeClient } from "./client/kube-client.js";
 import { hasStatus, KubeError } from "./client/kube-error.js";
-import { type KubeObject, NETWORK_POLICIES } from "./client/resources.js";
+import { NETWORK_POLICIES } from "./client/resources.js";
+import { NETWORK_LABEL } from "./labels.js";
 import type { CanaryPlan } from "./manifests/canary-job.js";
 import { type PodNetwork, policyManifest, policyName, policySpec } from "./manifests/network-policy.js";
+import { type NetworkPolicy, openedBy } from "./other-policies.js";
 
 /** How long a proof is believed, in milliseconds. A cluster may lose what enforces its policies. */
 const BELIEVED_FOR = 24 * 3_600_000;
 /** On the policy, with a hash of where the canary ran. */
 const PROVEN = "glovebox/proven-";
 
-interface NetworkPolicy extends KubeObject {
-  spec?: Record<string, unknown>;
-}
+/** How far ahead the clock of whoever wrote a proof may be, in milliseconds. */
+const AHEAD = 300_000;
 
-/** After this time the policy is looked at again, in milliseconds: somebody may have removed it. */
+/** After this time the policies are looked at again, in milliseconds: somebody may have removed ours, or added others. */
 const LOOKED_AT_EVERY = 60_000;
 
-/** A proof, and when the policy was last seen. */
+/** A proof, and when the policies were last seen. */
 interface Proof {
-  readonly made: Promise<void>;
+  readonly made: Promise<Shown>;
   seenAt: number;
+}
+
+/** What was shown when: a policy that was made again is another one. */
+interface Shown {
+  readonly uid: string | undefined;
+  /** In milliseconds since 1970. */
+  readonly at: number;
 }
 
 const proven = new WeakMap<KubeClient, Map<string, Proof>>();
@@ -37,7 +45,7 @@ export interface IsolationCall extends KubeCall {
 
 /**
  * Makes sure that pods with this network are restricted from their first moment: the policy is there, and a canary has shown that the cluster enforces
- * it. Throws `unsupported` if it doesn't. Costs one request a minute; the proof is written on the policy, where other
+ * it. Throws `unsupported` if it doesn't, or if another policy opens what ours denies. Costs one request a minute; the proof is written on the policy, where other
  * processes find it.
  */
 export async function ensureIsolation(
@@ -49,27 +57,34 @@ export async function ensureIsolation(
   const known = proven.get(client) ?? new Map<string, Proof>();
   proven.set(client, known);
   const where = placeOf(plan);
-  const key = `${network} ${where}`;
+  // Other policies select pods by the user's labels, too; the proof itself is the same for all of them.
+  const key = JSON.stringify([network, where, plan.options.podTemplate?.metadata?.labels]);
   const found = known.get(key);
   const now = performance.now();
-  if (found !== undefined) {
-    try {
-      await found.made;
-    } catch (error) {
-      // Whoever made it gave up; that is no answer for the others.
-      const isOnlyTheirs = !(error instanceof SandboxError) || error.code === "aborted";
-      if (!isOnlyTheirs || call.signal?.aborted === true) throw error;
-      return await ensureIsolation(client, network, plan, call);
-    }
-    if (now - found.seenAt < LOOKED_AT_EVERY) return;
-    await ensurePolicy(client, network, call);
-    found.seenAt = now;
+  if (found === undefined) {
+    const made = prove(client, network, { plan, where }, call);
+    known.set(key, { made, seenAt: now });
+    made.catch(() => known.delete(key));
+    await made;
     return;
   }
-  const made = prove(client, network, { plan, where }, call);
-  known.set(key, { made, seenAt: now });
-  made.catch(() => known.delete(key));
-  await made;
+  let shown: Shown;
+  try {
+    shown = await found.made;
+  } catch (error) {
+    // Whoever made it gave up; that is no answer for the others.
+    const isOnlyTheirs = !(error instanceof SandboxError) || error.code === "aborted";
+    if (!isOnlyTheirs || call.signal?.aborted === true) throw error;
+    return await ensureIsolation(client, network, plan, call);
+  }
+  let isSame = isBelieved(shown.at);
+  if (isSame && now - found.seenAt >= LOOKED_AT_EVERY) {
+    isSame = (await ensurePolicy(client, network, plan, call)).metadata.uid === shown.uid;
+    if (isSame) found.seenAt = now;
+  }
+  if (isSame) return;
+  if (known.get(key) === found) known.delete(key);
+  await ensureIsolation(client, network, plan, call);
 }
 
 /** Node pools may differ in what enforces their policies, and so may runtimes. */
@@ -89,11 +104,13 @@ export async function whenProven(
   const place = { namespace: client.access.namespace, name: policyName(network) };
   const policy = await client.find<NetworkPolicy>(NETWORK_POLICIES, place, call);
   const times = Object.entries(policy?.metadata.annotations ?? {}).filter(([key]) => key.startsWith(PROVEN));
-  return times.map(([, time]) => time).find(isBelieved);
+  return times.map(([, time]) => time).find((time) => isBelieved(Date.parse(time)));
 }
 
-function isBelieved(time: string | undefined): boolean {
-  return Date.now() - Date.parse(time ?? "") < BELIEVED_FOR;
+/** A time that is yet to come would be believed for longer. */
+function isBelieved(at: number): boolean {
+  const age = Date.now() - at;
+  return age > -AHEAD && age < BELIEVED_FOR;
 }
 
 async function prove(
@@ -101,11 +118,13 @@ async function prove(
   network: PodNetwork,
   { plan, where }: { plan: CanaryPlan; where: string },
   call: IsolationCall,
-): Promise<void> {
+): Promise<Shown> {
   const place = { namespace: client.access.namespace, name: policyName(network) };
-  const policy = await ensurePolicy(client, network, call);
+  const policy = await ensurePolicy(client, network, plan, call);
+  const { uid, annotations: written } = policy.metadata;
   const mark = `${PROVEN}${where}`;
-  if (isBelieved(policy.metadata.annotations?.[mark])) return;
+  const before = Date.parse(written?.[mark] ?? "");
+  if (isBelieved(before)) return { uid, at: before };
   call.progress?.("checking that the cluster enforces network policies");
   const open = await flyCanary(client, network, plan, call);
   if (open !== undefined) {
@@ -117,16 +136,27 @@ async function prove(
           : "install a network plugin that enforces NetworkPolicy, such as Calico or Cilium, or block metadata addresses on the nodes",
     });
   }
-  const annotations = { [mark]: isoTime(Date.now()) };
+  const at = Date.now();
+  const annotations = { [mark]: isoTime(at) };
   // Without this right, each process makes its own proof.
   await client.patch(NETWORK_POLICIES, place, { metadata: { annotations } }, call).catch((error: unknown) => {
     if (!hasStatus(error, 403)) throw error;
   });
+  return { uid, at };
 }
 
-async function ensurePolicy(client: KubeClient, network: PodNetwork, call: KubeCall): Promise<NetworkPolicy> {
+async function ensurePolicy(
+  client: KubeClient,
+  network: PodNetwork,
+  plan: CanaryPlan,
+  call: KubeCall,
+): Promise<NetworkPolicy> {
   const place = { namespace: client.access.namespace, name: policyName(network) };
-  const find = (): Promise<NetworkPolicy | undefined> => client.find<NetworkPolicy>(NETWORK_POLICIES, place, call);
+  const find = async (): Promise<NetworkPolicy | undefined> => {
+    const { items } = await client.list<NetworkPolicy>(NETWORK_POLICIES, { namespace: place.namespace }, {}, call);
+    for (const policy of items) if (policy.metadata.name !== place.name) refuseOpening(policy, network, plan);
+    return items.find(({ metadata }) => metadata.name === place.name);
+  };
   const made = async (): Promise<NetworkPolicy | undefined> =>
     await client
       .create<NetworkPolicy>(NETWORK_POLICIES, { namespace: place.namespace }, policyManifest(network), call)
@@ -148,6 +178,18 @@ async function ensurePolicy(client: KubeClient, network: PodNetwork, call: KubeC
       hint: `kubectl delete networkpolicy ${place.name} --namespace ${place.namespace}`,
     },
   );
+}
+
+/** The canary can't find it: it does not know what else there is to reach. */
+function refuseOpening(policy: NetworkPolicy, network: PodNetwork, plan: CanaryPlan): void {
+  const open = openedBy(policy, network, plan);
+  if (open === undefined) return;
+  const { name } = policy.metadata;
+  const message = `The NetworkPolicy ${name} of the namespace ${plan.namespace} opens ${open} for pods with network "${network}"`;
+  throw new SandboxError("unsupported", message, {
+    backend: "kubernetes",
+    hint: `what one policy allows, no other can deny: use a namespace of its own, or add to the podSelector of ${name}: matchExpressions: [{ key: ${NETWORK_LABEL}, operator: DoesNotExist }]`,
+  });
 }
 
 function plainOf(spec: unknown): unknown {

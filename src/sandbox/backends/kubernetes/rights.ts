@@ -16,12 +16,12 @@ export interface Right {
 
 /** Everything that the backend asks the cluster to do. */
 export const RIGHTS: readonly Right[] = [
-  { group: "batch", resource: "jobs", verbs: ["create", "get", "list", "patch", "delete"] },
+  { group: "batch", resource: "jobs", verbs: ["create", "get", "list", "delete"] },
   { group: "", resource: "pods", verbs: ["get", "list", "watch"] },
   // Since 1.35 a WebSocket needs both; before, `get` was enough.
   { group: "", resource: "pods/exec", verbs: ["get", "create"] },
   { group: "", resource: "configmaps", verbs: ["get", "create"] },
-  { group: "networking.k8s.io", resource: "networkpolicies", verbs: ["get", "create", "patch"] },
+  { group: "networking.k8s.io", resource: "networkpolicies", verbs: ["get", "list", "create", "patch"] },
   { group: "", resource: "events", verbs: ["list"], only: "the reason why a pod can't be made" },
   { group: "", resource: "nodes", verbs: ["get"], only: "noticing a lost node early", isClusterWide: true },
 ];

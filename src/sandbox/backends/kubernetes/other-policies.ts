@@ -1,0 +1,89 @@
+import { BlockList, isIPv6 } from "node:net";
+import type { KubeObject } from "./client/resources.js";
+import { HOME_LABEL, KEPT_LABEL, MANAGED, NETWORK_LABEL, SANDBOX_LABEL } from "./labels.js";
+import type { PodPlan } from "./manifests/job.js";
+import type { PodNetwork } from "./manifests/network-policy.js";
+
+/** The parts of a NetworkPolicy that we read. */
+export interface NetworkPolicy extends KubeObject {
+  spec?: Record<string, unknown> & {
+    podSelector?: LabelSelector | null;
+    ingress?: readonly unknown[] | null;
+    egress?: readonly EgressRule[] | null;
+  };
+}
+interface LabelSelector {
+  matchLabels?: Readonly<Record<string, string>> | null;
+  matchExpressions?: readonly { key?: string; operator?: string; values?: readonly string[] | null }[] | null;
+}
+interface EgressRule {
+  to?: readonly { ipBlock?: { cidr?: string; except?: readonly string[] | null } | null }[] | null;
+}
+
+/** Labels whose values differ from pod to pod, or that the cluster adds. */
+const VARYING = new Set([SANDBOX_LABEL, HOME_LABEL, KEPT_LABEL, "job-name", "controller-uid"]);
+/** One of each network in METADATA_ADDRESSES. */
+const METADATA = [
+  ...["169.254.169.254", "100.100.100.200", "192.0.0.192", "168.63.129.16"],
+  ...["fe80::a9fe:a9fe", "fd00:ec2::254", "fd20:ce::254"],
+];
+
+/**
+ * What another policy of the namespace opens for the pods of a plan; undefined if nothing. Policies add up: what one allows, no other can deny. Whatever
+ * can't be understood counts as open.
+ */
+export function openedBy(
+  policy: NetworkPolicy,
+  network: PodNetwork,
+  { options }: Pick<PodPlan, "options">,
+): string | undefined {
+  const { podSelector, ingress, egress } = policy.spec ?? {};
+  const labels = { ...options.podTemplate?.metadata?.labels, ...MANAGED, [NETWORK_LABEL]: network };
+  if (!selects(podSelector ?? {}, labels)) return undefined;
+  if (network === "full") return (egress ?? []).some(reachesMetadata) ? "the cloud's metadata" : undefined;
+  if ((egress ?? []).length > 0) return "a way out";
+  return (ingress ?? []).length > 0 ? "a way in" : undefined;
+}
+
+function selects({ matchLabels, matchExpressions }: LabelSelector, labels: Readonly<Record<string, string>>): boolean {
+  const wanted = Object.entries(matchLabels ?? {}).map(([key, value]) => ({ key, operator: "In", values: [value] }));
+  return [...wanted, ...(matchExpressions ?? [])].every(({ key = "", operator, values }) => {
+    if (VARYING.has(key) || key.startsWith("batch.kubernetes.io/")) return true;
+    const own = labels[key];
+    const isOne = own !== undefined && (values ?? []).includes(own);
+    if (operator === "In") return isOne;
+    if (operator === "NotIn") return !isOne;
+    if (operator === "Exists") return own !== undefined;
+    return operator !== "DoesNotExist" || own === undefined;
+  });
+}
+
+/** A peer that is chosen by labels is a pod, and so is no metadata service. */
+function reachesMetadata({ to }: EgressRule): boolean {
+  const peers = to ?? [];
+  if (peers.length === 0) return true;
+  return peers.some(({ ipBlock }) => {
+    if (ipBlock === undefined || ipBlock === null) return false;
+    const [within, without] = [listOf([ipBlock.cidr ?? ""]), listOf(ipBlock.except ?? [])];
+    if (within === undefined || without === undefined) return true;
+    return METADATA.some((address) => has(within, address) && !has(without, address));
+  });
+}
+
+function has(list: BlockList, address: string): boolean {
+  return list.check(address, isIPv6(address) ? "ipv6" : "ipv4");
+}
+
+/** Undefined if one of them is no network. */
+function listOf(networks: readonly string[]): BlockList | undefined {
+  const list = new BlockList();
+  try {
+    for (const network of networks) {
+      const [address = "", length = ""] = network.split("/");
+      list.addSubnet(address, Number(length), isIPv6(address) ? "ipv6" : "ipv4");
+    }
+    return list;
+  } catch {
+    return undefined;
+  }
+}
