@@ -7,6 +7,8 @@ import type { PodPlan } from "./manifests/job.js";
 export interface KubernetesPlan {
   readonly cluster: ClusterChoice;
   readonly pod: PodPlan;
+  /** The pod that has the files, once it runs. Another one of the same Job would be empty. */
+  readonly podUid?: string;
   readonly network: NetworkPolicy;
   /** Where the files come from. A snapshot can be restored only where this is the same. */
   readonly source: string;

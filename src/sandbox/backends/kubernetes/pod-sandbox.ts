@@ -91,6 +91,7 @@ export class PodSandbox {
   }
 
   async #attach(pod: RunningPod): Promise<KubernetesDriver> {
+    this.#kept = { ...this.#kept, podUid: pod.place.uid };
     const { pod: plan, base } = this.#kept;
     await this.#entry.savePlan(this.#kept);
     const proxied = await this.#openWay(pod);
@@ -165,7 +166,8 @@ export class PodSandbox {
       const create = (entry: SandboxEntry): Promise<KubernetesDriver> => {
         const mirror = this.#kept.base && forkMirror({ base: this.#kept.base }, ++this.#forks);
         const pod = { ...this.#kept.pod, name: `glovebox-${entry.id}`, ...marksOf(entry) };
-        const forked: KubernetesPlan = { ...this.#kept, pod, ...(mirror && { base: mirror.base }) };
+        const { podUid: _, ...kept } = this.#kept;
+        const forked: KubernetesPlan = { ...kept, pod, ...(mirror && { base: mirror.base }) };
         return withSecrets(this.#opts, entry, (secrets) =>
           new PodSandbox(forked, this.#opts, entry, secrets).create(mirror?.resources, (fork) => fillFrom(fork, files)),
         );

@@ -4,6 +4,7 @@ import type { KubeClient } from "./client/kube-client.js";
 import { hasStatus, type KubeError } from "./client/kube-error.js";
 import { JOBS, type Job, type Pod } from "./client/resources.js";
 import { isRunning, podFailure, schedulingDelay } from "./failures/pod-failure.js";
+import { replaced } from "./failures/pod-loss.js";
 import { podOfJob } from "./job-pod.js";
 import { GUEST_PATH, jobManifest } from "./manifests/job.js";
 import type { KubernetesPlan } from "./plan.js";
@@ -52,7 +53,7 @@ export async function startPod(client: KubeClient, plan: KubernetesPlan, opts: S
 export async function joinPod(client: KubeClient, plan: KubernetesPlan, opts: StartOptions): Promise<RunningPod> {
   const { namespace } = client.access;
   const { signal } = opts;
-  const pod = await runningPod(client, plan.pod.name, opts);
+  const pod = await runningPod(client, plan, opts);
   const { name, uid = "" } = pod.metadata;
   const place = { namespace, pod: name, uid, container: CONTAINER, program: GUEST_PATH };
   const link = linkToPod(client, place);
@@ -81,11 +82,17 @@ async function stop(channel: GuestChannel, link: Link): Promise<void> {
 }
 
 /** A pod that no node has room for waits a while: others may end, and nodes be added. */
-async function runningPod(client: KubeClient, job: string, { signal, onWait }: StartOptions): Promise<Pod> {
+async function runningPod(
+  client: KubeClient,
+  { pod: { name: job }, podUid }: KubernetesPlan,
+  { signal, onWait }: StartOptions,
+): Promise<Pod> {
   const late = new AbortController();
   let delay: KubeError | undefined;
   let timer: NodeJS.Timeout | undefined;
   const isDone = (pod: Pod): boolean => {
+    // Before 1.26, a Job makes another pod for one that was deleted.
+    if (podUid !== undefined && pod.metadata.uid !== podUid) throw replaced(job, false);
     const failure = podFailure(pod);
     if (failure !== undefined) throw failure;
     delay = schedulingDelay(pod);

@@ -15,14 +15,17 @@ export async function podLoss(
 ): Promise<KubeError | undefined> {
   const { namespace } = client.access;
   const found = await client.find<Pod>(PODS, { namespace, name: pod.name }, call);
-  if (found === undefined || found.metadata.uid !== pod.uid) {
-    const what = found === undefined ? "was deleted" : "was replaced by another one";
-    return new KubeError("backend_lost", `Kubernetes: the pod ${pod.name} ${what}`, {
-      reason: "Deleted",
-      hint: "an eviction, a drained node or a person may have done that: kubectl get events",
-    });
-  }
+  if (found === undefined || found.metadata.uid !== pod.uid) return replaced(pod.name, found === undefined);
   return podFailure(found) ?? (await nodeLoss(client, found, call));
+}
+
+/** The error for a pod that is not there any more, or whose place another one has. */
+export function replaced(name: string, isGone: boolean): KubeError {
+  const what = isGone ? "was deleted" : "was replaced by another one";
+  return new KubeError("backend_lost", `Kubernetes: the pod ${name} ${what}`, {
+    reason: "Deleted",
+    hint: "an eviction, a drained node or a person may have done that: kubectl get events",
+  });
 }
 
 /** A node that is cut off does not report its pods as lost for minutes. Many users may not read nodes. */
