@@ -1,4 +1,5 @@
 import { chmodSync, writeFileSync } from "node:fs";
+import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import type { KubeError } from "../../../../src/sandbox/backends/kubernetes/client/kube-error.js";
@@ -162,6 +163,29 @@ describe("credentials", () => {
     });
     await api.client({ tokenFile }).get(JOBS, place);
     expect(api.seen.map(({ headers }) => headers.authorization)).toEqual(["Bearer first-token", "Bearer second-token"]);
+  });
+
+  test("a call that is under way ends in peace when another one renews the certificate", async () => {
+    const [certificate, key] = ["client.crt", "client.key"].map((name) => ({ path: join(scratch.path, name) }));
+    for (const each of [certificate, key]) writeFileSync(each?.path ?? "", "first");
+    const slow: ServerResponse[] = [];
+    let isRenewed = false;
+    await using api = await startScriptedApi(({ method }, response) => {
+      if (method === "POST") slow.push(response);
+      else if (isRenewed) json(response, 200, {});
+      else {
+        writeFileSync(certificate?.path ?? "", "second");
+        isRenewed = true;
+        failure(response, 401, "Unauthorized", "Unauthorized");
+      }
+    });
+    const client = api.client({ ...(certificate && { certificate }), ...(key && { key }) });
+    const creating = client.create(JOBS, place, {});
+    await expect.poll(() => slow.length).toBe(1);
+    await client.get(JOBS, place);
+    client.close();
+    json(slow[0] as ServerResponse, 201, { metadata: { name: "made" } });
+    expect(await creating).toMatchObject({ metadata: { name: "made" } });
   });
 
   test("a token of the file itself is not tried twice", async () => {

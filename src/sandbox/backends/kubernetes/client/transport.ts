@@ -99,8 +99,12 @@ export class Transport {
 
   /** Closes idle connections. */
   close(): void {
-    this.#agents?.shared.destroy();
-    this.#agents?.fresh.destroy();
+    // Only the shared one keeps connections. To destroy an agent would also end those in use.
+    const idle = this.#agents?.shared;
+    if (idle === undefined) return;
+    idle.maxFreeSockets = 0;
+    for (const socket of Object.values(idle.freeSockets).flat()) socket?.destroy();
+    this.#agents = undefined;
   }
 
   #agentsOf(identity: Identity): Agents {
