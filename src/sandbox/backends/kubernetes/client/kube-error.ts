@@ -1,6 +1,8 @@
 import { SandboxError, type SandboxErrorCode, type SandboxErrorDetails } from "../../../../../contracts/errors.js";
 
 const LONGEST_TEXT = 2_000;
+/** What a timer can wait, in milliseconds: with more it would not wait at all. */
+const LONGEST_WAIT = 2 ** 31 - 1;
 
 /** What only errors of a cluster have. */
 export interface KubeErrorDetails extends SandboxErrorDetails {
@@ -66,7 +68,11 @@ export function answerError(what: string, status: number, body: string, retryAft
   const parsed = parseStatus(body);
   const text = (typeof parsed?.message === "string" ? parsed.message : body.trim()) || `status ${status}`;
   const asked = Number(retryAfterHeader ?? parsed?.details?.retryAfterSeconds ?? Number.NaN);
-  return statusError(what, { ...parsed, code: status, message: text }, asked >= 0 ? asked * 1_000 : undefined);
+  return statusError(
+    what,
+    { ...parsed, code: status, message: text },
+    asked >= 0 ? Math.min(asked * 1_000, LONGEST_WAIT) : undefined,
+  );
 }
 
 /** The error for a `Status` that the cluster sent. */
