@@ -1,7 +1,7 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 import { createLink, type Link, type LinkConnection } from "../../guest.js";
 import type { KubeClient } from "./client/kube-client.js";
-import { KubeError } from "./client/kube-error.js";
+import { hasStatus, KubeError } from "./client/kube-error.js";
 import { execInPod, type PodStream } from "./client/pod-exec.js";
 import { podLoss } from "./failures/pod-loss.js";
 
@@ -26,9 +26,18 @@ const RELAY_FAILURES: Readonly<Record<number, string>> = {
 
 /** Reaches the guest of a pod: by an exec of its relay, and by another one when that breaks. */
 export function linkToPod(client: KubeClient, place: PodPlace): Link {
+  let wasAllowed = false;
   return createLink({
-    connect: async (signal) => await connect(client, place, signal),
-    verdict: (error) => (isPassing(error) ? undefined : (error as SandboxError)),
+    async connect(signal) {
+      const made = await connect(client, place, signal);
+      wasAllowed = true;
+      return made;
+    },
+    verdict(error) {
+      // An API server that starts again refuses what it has not yet read the roles for.
+      if (wasAllowed && hasStatus(error, 403)) return undefined;
+      return isPassing(error) ? undefined : (error as SandboxError);
+    },
   });
 }
 
