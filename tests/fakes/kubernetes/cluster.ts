@@ -2,6 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
+import type { TLSSocket } from "node:tls";
 import { createCertificate } from "../../support/egress/certificate.js";
 import { EVERYTHING, type Rule, type User } from "./access.js";
 import { Controllers } from "./controllers.js";
@@ -26,6 +27,10 @@ export class FakeCluster {
   readonly #network: PodNetwork;
   readonly #certificate: ReturnType<typeof createCertificate>;
   readonly #sockets = new Set<Socket>();
+  /** The same connections, where their bytes are those of HTTP. */
+  readonly #streams = new Set<TLSSocket>();
+  readonly #held: (() => void)[] = [];
+  #isStalled = false;
   #server: Server | undefined;
   #port = 0;
 
@@ -98,15 +103,23 @@ export class FakeCluster {
   async startServer(): Promise<void> {
     const { key, cert } = this.#certificate;
     const server = createServer({ key, cert }, (request, response) => {
-      this.api.handle(request, response).catch((error: Error) => {
-        response.destroy(error);
+      this.#whenMoving(() => {
+        this.api.handle(request, response).catch((error: Error) => {
+          response.destroy(error);
+        });
       });
     });
     server.on("connection", (socket: Socket) => {
       this.#sockets.add(socket);
       socket.on("close", () => this.#sockets.delete(socket));
     });
-    server.on("upgrade", (request, socket: Socket, head: Buffer) => this.api.upgrade(request, socket, head));
+    server.on("secureConnection", (socket: TLSSocket) => {
+      this.#streams.add(socket);
+      socket.on("close", () => this.#streams.delete(socket));
+    });
+    server.on("upgrade", (request, socket: Socket, head: Buffer) =>
+      this.#whenMoving(() => this.api.upgrade(request, socket, head)),
+    );
     server.listen(this.#port, "127.0.0.1");
     await new Promise((resolve, reject) => server.once("listening", resolve).once("error", reject));
     this.#port = (server.address() as AddressInfo).port;
@@ -123,10 +136,21 @@ export class FakeCluster {
 
   /** Nothing moves between the clients and the server, and nothing ends. */
   stall(isStalled: boolean): void {
-    for (const socket of this.#sockets) {
-      if (isStalled) socket.pause();
-      else socket.resume();
+    if (this.#isStalled === isStalled) return;
+    this.#isStalled = isStalled;
+    for (const stream of this.#streams) {
+      if (isStalled) hold(stream);
+      else {
+        stream.uncork();
+        stream.resume();
+      }
     }
+    for (const go of isStalled ? [] : this.#held.splice(0)) go();
+  }
+
+  #whenMoving(act: () => void): void {
+    if (this.#isStalled) this.#held.push(act);
+    else act();
   }
 
   async stop(): Promise<void> {
@@ -156,4 +180,10 @@ export class FakeCluster {
 
 function kindOf(kind: string): Kind {
   return KINDS.find((each) => each.kind === kind) as Kind;
+}
+
+/** Takes nothing from a connection, and keeps what is written to it. */
+function hold(stream: TLSSocket): void {
+  stream.pause();
+  stream.cork();
 }
