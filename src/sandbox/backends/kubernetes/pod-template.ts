@@ -193,6 +193,13 @@ function checkMountPath(value: unknown, at: string): void {
   }
 }
 
+/**
+ * Annotations by which runtimes and network plugins are told what a pod's own fields don't say: more interfaces, which no policy restricts, devices of
+ * the node, settings of the machine.
+ */
+const RUNTIMES =
+  /^(k8s\.v1\.cni\.cncf\.io|v1\.multus-cni\.io|k8s\.ovn\.org|cdi\.k8s\.io)\/|^(io\.kubernetes\.cri|io\.katacontainers\.|dev\.gvisor\.|run\.oci\.)/;
+
 /** Old clusters read profiles from annotations; and nothing may pretend to be one of our own marks. */
 function checkMarks(value: unknown, at: string): void {
   if (typeof value !== "object" || value === null) throw invalidArgument(at, "an object of strings", value);
@@ -200,6 +207,7 @@ function checkMarks(value: unknown, at: string): void {
     if (typeof text !== "string") throw invalidArgument(`${at}.${key}`, "a string", text);
     if (/^(glovebox\/|job-name$|batch\.kubernetes\.io\/|controller-uid$)/.test(key))
       throw refused(`${at}.${key}`, "it is set by us");
+    if (RUNTIMES.test(key)) throw refused(`${at}.${key}`, SECURITY);
     const isProfile = /^(container\.apparmor|container\.seccomp|seccomp)\.(security|beta)/.test(key);
     if (isProfile && !/^(runtime\/default|localhost\/.+)$/.test(text))
       throw refused(`${at}.${key} "${text}"`, SECURITY);

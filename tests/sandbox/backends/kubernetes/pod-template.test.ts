@@ -62,6 +62,10 @@ describe("a pod template is refused with", () => {
   test.each([
     { annotations: { "container.apparmor.security.beta.kubernetes.io/sandbox": "unconfined" } },
     { annotations: { "seccomp.security.alpha.kubernetes.io/pod": "unconfined" } },
+    { annotations: { "k8s.v1.cni.cncf.io/networks": "storage" } },
+    { annotations: { "io.kubernetes.cri-o.Devices": "/dev/fuse" } },
+    { annotations: { "io.katacontainers.config.hypervisor.kernel_params": "x" } },
+    { annotations: { "cdi.k8s.io/gpu": "vendor.com/gpu=all" } },
     { annotations: { "glovebox/owner": "me" } },
     { labels: { "glovebox/network": "unrestricted" } },
     { labels: { "job-name": "other" } },
