@@ -59,3 +59,10 @@ export function authorize(user: User, attempt: Attempt, name = ""): void {
     },
   );
 }
+
+/** A server asks for the right before it looks whether there is such a kind. */
+export function authorizeUnknown(user: User, path: string): void {
+  const [, group, namespace, resource] = /^\/apis\/([^/]+)\/[^/]+\/namespaces\/([^/]+)\/([^/]+)$/.exec(path) ?? [];
+  if (group === undefined || namespace === undefined || resource === undefined) return;
+  authorize(user, { verb: "list", group, resource, namespace });
+}

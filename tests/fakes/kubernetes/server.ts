@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { type Attempt, authenticate, authorize, may, type User } from "./access.js";
+import { type Attempt, authenticate, authorize, authorizeUnknown, may, type User } from "./access.js";
 import type { Controllers } from "./controllers.js";
 import { chooseProtocol, readExec, type Session, serveExec } from "./exec.js";
 import { checkFields } from "./fields.js";
@@ -90,6 +90,7 @@ export class ApiServer {
     if (url.pathname === "/version") return { status: 200, body: VERSION };
     if (["/readyz", "/livez", "/healthz"].includes(url.pathname)) return { status: 200, body: "ok" };
     const place = placeOf(url.pathname);
+    if (place === undefined) authorizeUnknown(user, url.pathname);
     if (place === undefined || place.subresource !== undefined) return this.#subresource(user, place);
     const { method = "" } = request;
     const isWatch = method === "GET" && ["true", "1"].includes(url.searchParams.get("watch") ?? "");

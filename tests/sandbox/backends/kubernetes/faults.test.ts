@@ -148,7 +148,11 @@ describeUnless(whyNoFakeCluster(), "what can happen to a cluster, on one of ours
     const killed = await open();
     const second = refusalOf(killed.shell("sleep 600"));
     cluster.kubelet.killForMemory(cluster.podOf(killed.id));
-    expect(await second).toMatchObject({ message: expect.stringContaining("OOMKilled") as unknown });
+    expect(await second).toMatchObject({
+      code: "backend_lost",
+      message: expect.stringContaining("OOMKilled") as unknown,
+      cause: { code: "limit_exceeded" },
+    });
     await killed.teardown();
   });
 });
