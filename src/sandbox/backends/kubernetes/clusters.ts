@@ -1,7 +1,7 @@
-import { resolve } from "node:path";
+import { delimiter, resolve } from "node:path";
 import { connectCluster } from "./client/connect.js";
 import type { KubeClient } from "./client/kube-client.js";
-import type { ClusterChoice } from "./client/kubeconfig.js";
+import { type ClusterChoice, homeConfig } from "./client/kubeconfig.js";
 
 const clients = new Map<string, Promise<KubeClient>>();
 
@@ -22,10 +22,11 @@ export async function clusterOf({ kubeconfig, context, namespace }: ClusterChoic
 
 /** The same choice for a process with another directory, environment or current context. */
 export function lastingChoice(choice: ClusterChoice, { access }: KubeClient): ClusterChoice {
-  const path = choice.kubeconfig ?? (process.env["KUBECONFIG"] || undefined);
+  const isOfFile = access.name !== "in-cluster";
+  const path = choice.kubeconfig ?? (process.env["KUBECONFIG"] || (isOfFile ? homeConfig() : undefined));
   return {
-    ...(path !== undefined && !path.includes(":") && { kubeconfig: resolve(path) }),
-    ...(access.name !== "in-cluster" && { context: access.name }),
+    ...(path !== undefined && !path.includes(delimiter) && { kubeconfig: resolve(path) }),
+    ...(isOfFile && { context: access.name }),
     namespace: access.namespace,
   };
 }

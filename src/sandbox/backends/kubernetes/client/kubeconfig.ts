@@ -92,9 +92,14 @@ export async function findCluster(choice: ClusterChoice = {}, env: Env = process
   });
 }
 
+/** The file that is read when nothing names another one. */
+export function homeConfig(): string {
+  return join(userHome(), ".kube", "config");
+}
+
 async function readFiles(choice: ClusterChoice, env: Env): Promise<Merged> {
   const listed = (env["KUBECONFIG"] ?? "").split(delimiter).filter((path) => path !== "");
-  const home = join(userHome(), ".kube", "config");
+  const home = homeConfig();
   const asked = choice.kubeconfig === undefined ? undefined : resolve(choice.kubeconfig);
   if (asked !== undefined && !existsSync(asked)) {
     throw new SandboxError("not_found", `Option kubernetes.kubeconfig: there is no file "${asked}"`, {
