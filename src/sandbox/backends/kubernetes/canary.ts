@@ -69,13 +69,15 @@ async function tryFull(flock: Flock): Promise<string | undefined> {
 class Flock {
   readonly #client: KubeClient;
   readonly #plan: CanaryPlan;
+  readonly #ending = new AbortController();
   readonly #signal: AbortSignal;
   readonly #names: string[] = [];
+  readonly #started: Promise<Pod>[] = [];
 
   constructor(client: KubeClient, plan: CanaryPlan, signal: AbortSignal) {
     this.#client = client;
     this.#plan = plan;
-    this.#signal = signal;
+    this.#signal = AbortSignal.any([signal, this.#ending.signal]);
   }
 
   /** Starts a pod that listens, and returns its address. */
@@ -99,11 +101,20 @@ class Flock {
   /** Removes all of them. What can't be removed, the cluster ends by itself. */
   async remove(): Promise<void> {
     const { namespace } = this.#plan;
+    // One that is still being made would be made after it is removed.
+    this.#ending.abort();
+    await Promise.allSettled(this.#started);
     const gone = this.#names.map((name) => this.#client.delete(JOBS, { namespace, name }, {}, { timeout: 10_000 }));
     await Promise.allSettled(gone);
   }
 
-  async #start(argv: readonly string[], network: PodNetwork | undefined, isDone: (pod: Pod) => boolean): Promise<Pod> {
+  #start(argv: readonly string[], network: PodNetwork | undefined, isDone: (pod: Pod) => boolean): Promise<Pod> {
+    const started = this.#make(argv, network, isDone);
+    this.#started.push(started);
+    return started;
+  }
+
+  async #make(argv: readonly string[], network: PodNetwork | undefined, isDone: (pod: Pod) => boolean): Promise<Pod> {
     const { namespace } = this.#plan;
     const { name, body } = canaryJob(this.#plan, argv, network);
     this.#names.push(name);
