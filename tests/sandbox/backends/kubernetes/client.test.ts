@@ -101,14 +101,6 @@ describe("a call", () => {
     expect(api.seen.length).toBe(2);
   });
 
-  test("does not come back sooner when it is asked to wait for years", async () => {
-    await using api = await startScriptedApi((_request, response) =>
-      failure(response, 429, "TooManyRequests", "later", { "Retry-After": "9999999999" }),
-    );
-    await expectRefused(api.client().get(JOBS, place, { timeout: 500 }), "unavailable");
-    expect(api.seen.length).toBe(1);
-  });
-
   test("never repeats a create whose answer was lost", async () => {
     await using api = await startScriptedApi((request, response) => {
       if (request.method === "GET") json(response, 200, {});

@@ -19,6 +19,8 @@ const LONGEST_PAUSE = 2_000;
 const MAX_ANSWER = 64 << 20;
 const MAX_ERROR = 64 << 10;
 const PAGE = 500;
+/** More than any namespace of ours has: a list that goes on would fill the memory. */
+const MOST_OBJECTS = 100_000;
 
 /** What a call may be given. */
 export interface KubeCall {
@@ -43,6 +45,16 @@ export interface DeleteOptions {
 }
 
 type Query = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
+
+/** A part of a list. */
+interface Page<T> {
+  readonly items?: readonly T[] | null;
+  readonly metadata?: { readonly continue?: string; readonly resourceVersion?: string };
+}
+
+function isNamed(object: KubeObject | null): boolean {
+  return typeof object?.metadata?.name === "string";
+}
 
 /** A request, as the client makes it. */
 interface Request {
@@ -98,13 +110,19 @@ export class KubeClient {
     let from: string | undefined;
     for (;;) {
       const query = { ...selectorQuery(selector), limit: PAGE, continue: from };
-      const page = await this.call<{ items?: T[]; metadata?: { continue?: string; resourceVersion?: string } }>(
+      const page = await this.call<Page<T> | null | undefined>(
         { method: "GET", path: pathOf(kind, place), query },
         call,
       );
-      items.push(...(page.items ?? []));
-      from = page.metadata?.continue || undefined;
-      if (from === undefined) return { items, resourceVersion: page.metadata?.resourceVersion ?? "" };
+      const next = page?.metadata?.continue || undefined;
+      const found = page?.items ?? [];
+      const isList =
+        typeof page === "object" && page !== null && Array.isArray(found) && found.every((each) => isNamed(each));
+      if (!isList || (next !== undefined && (next === from || items.length > MOST_OBJECTS)))
+        throw new KubeError("tampered", `The API server answers with something else than a list of ${kind.plural}`);
+      for (const each of found) items.push(each);
+      if (next === undefined) return { items, resourceVersion: page.metadata?.resourceVersion ?? "" };
+      from = next;
     }
   }
 
