@@ -12,7 +12,7 @@ import { marksOf } from "./kubernetes/labels.js";
 import { ensureGuest, forgetGuest } from "./kubernetes/manifests/guest-config-map.js";
 import { architectureOf } from "./kubernetes/manifests/job.js";
 import { checkPossible, imageOf, kubernetesOptions, workDirOf } from "./kubernetes/options.js";
-import type { KubernetesPlan } from "./kubernetes/plan.js";
+import { deadlineOf, type KubernetesPlan } from "./kubernetes/plan.js";
 import { PodSandbox } from "./kubernetes/pod-sandbox.js";
 import { probeKubernetes } from "./kubernetes/probe.js";
 import { listRemote } from "./kubernetes/remote-list.js";
@@ -21,8 +21,6 @@ import { removeResource } from "./kubernetes/resources.js";
 export type * from "./kubernetes/kubernetes-options.js";
 
 const LEASE = 60_000;
-/** Longer than any run takes, in seconds. */
-const LONGEST_LIFE = 7 * 24 * 3_600;
 
 /** Sandboxes in pods of a Kubernetes cluster. */
 export const kubernetes: Backend = {
@@ -133,10 +131,4 @@ async function startOf(opts: SandboxOptions, entry: SandboxEntry): Promise<Start
   const { base, resources } = await planMirror(entry.id, { ...opts, repo: opts.repo });
   const source = `repository:${base.repository.gitDir}`;
   return { source, base, resources, image, workDir };
-}
-
-/** When the cluster ends a pod whatever happens. One that gets no node never starts the guest, which would end it. */
-function deadlineOf({ expiresAt, keep }: SandboxEntry): { deadline?: number } {
-  if (expiresAt === undefined) return keep ? {} : { deadline: LONGEST_LIFE };
-  return { deadline: Math.max(1, Math.ceil((Date.parse(expiresAt) - Date.now()) / 1_000)) };
 }

@@ -1,7 +1,11 @@
+import type { SandboxEntry } from "../../../../contracts/backend.js";
 import type { NetworkPolicy } from "../../../../contracts/types.js";
 import type { TreeBase } from "../../git.js";
 import type { ClusterChoice } from "./client/kubeconfig.js";
 import type { PodPlan } from "./manifests/job.js";
+
+/** Longer than any run takes, in seconds. */
+const LONGEST_LIFE = 7 * 24 * 3_600;
 
 /** How a sandbox was created, as written to the ledger. Plain data and no secrets. */
 export interface KubernetesPlan {
@@ -16,4 +20,10 @@ export interface KubernetesPlan {
   readonly lease: number;
   /** The commit that the files started from, where there is a repository. */
   readonly base?: TreeBase;
+}
+
+/** When the cluster ends a pod whatever happens. One that gets no node never starts the guest, which would end it. */
+export function deadlineOf({ expiresAt, keep }: Pick<SandboxEntry, "expiresAt" | "keep">): { deadline?: number } {
+  if (expiresAt === undefined) return keep ? {} : { deadline: LONGEST_LIFE };
+  return { deadline: Math.max(1, Math.ceil((Date.parse(expiresAt) - Date.now()) / 1_000)) };
 }

@@ -24,7 +24,7 @@ import { capabilitiesWith } from "./capabilities.js";
 import { clusterOf } from "./clusters.js";
 import { KubernetesDriver, type KubernetesOperations } from "./driver.js";
 import { marksOf } from "./labels.js";
-import type { KubernetesPlan } from "./plan.js";
+import { deadlineOf, type KubernetesPlan } from "./plan.js";
 import type { JobResource } from "./resources.js";
 import { joinPod, type RunningPod, type StartOptions, startPod } from "./start-pod.js";
 
@@ -165,7 +165,8 @@ export class PodSandbox {
       await writeFiles(driver, files);
       const create = (entry: SandboxEntry): Promise<KubernetesDriver> => {
         const mirror = this.#kept.base && forkMirror({ base: this.#kept.base }, ++this.#forks);
-        const pod = { ...this.#kept.pod, name: `glovebox-${entry.id}`, ...marksOf(entry) };
+        const { deadline: _before, ...spec } = this.#kept.pod;
+        const pod = { ...spec, name: `glovebox-${entry.id}`, ...marksOf(entry), ...deadlineOf(entry) };
         const { podUid: _, ...kept } = this.#kept;
         const forked: KubernetesPlan = { ...kept, pod, ...(mirror && { base: mirror.base }) };
         return withSecrets(this.#opts, entry, (secrets) =>

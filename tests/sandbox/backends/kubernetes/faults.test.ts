@@ -127,6 +127,19 @@ describeUnless(whyNoFakeCluster(), "what can happen to a cluster, on one of ours
     expect(cluster.api.requests.length).toBeLessThanOrEqual(6);
   });
 
+  it("ends a fork no later than what it was forked from", async () => {
+    await using sandbox = await open({}, { ttl: 600_000 });
+    await delay(5_100);
+    const [fork] = await sandbox.fork({ count: 1 });
+    await using _ = fork;
+    const endOf = (id: string | undefined): number => {
+      const job = cluster.store.list("Job").find(({ metadata: { name } }) => name === `glovebox-${id}`);
+      return Date.parse(job?.metadata.creationTimestamp ?? "") + 1_000 * job?.["spec"].activeDeadlineSeconds;
+    };
+    // Both are whole seconds, and a Job is made a little later than its deadline is known.
+    expect(endOf(fork?.id) - endOf(sandbox.id)).toBeLessThan(4_000);
+  });
+
   it("reports a quota, a missing right and a token that is too old, and leaves nothing", async () => {
     cluster.habits.mostPods = 0;
     await expectRefused(open(), "limit_exceeded", "exceeded quota");
