@@ -9,7 +9,7 @@ import { NETWORK_POLICIES } from "./client/resources.js";
 import { NETWORK_LABEL } from "./labels.js";
 import type { CanaryPlan } from "./manifests/canary-job.js";
 import { type PodNetwork, policyManifest, policyName, policySpec } from "./manifests/network-policy.js";
-import { type NetworkPolicy, openedBy } from "./other-policies.js";
+import { openedBy, type PolicyObject } from "./other-policies.js";
 
 /** How long a proof is believed, in milliseconds. A cluster may lose what enforces its policies. */
 const BELIEVED_FOR = 24 * 3_600_000;
@@ -102,7 +102,7 @@ export async function whenProven(
   call: KubeCall = {},
 ): Promise<string | undefined> {
   const place = { namespace: client.access.namespace, name: policyName(network) };
-  const policy = await client.find<NetworkPolicy>(NETWORK_POLICIES, place, call);
+  const policy = await client.find<PolicyObject>(NETWORK_POLICIES, place, call);
   const times = Object.entries(policy?.metadata.annotations ?? {}).filter(([key]) => key.startsWith(PROVEN));
   return times.map(([, time]) => time).find((time) => isBelieved(Date.parse(time)));
 }
@@ -150,16 +150,16 @@ async function ensurePolicy(
   network: PodNetwork,
   plan: CanaryPlan,
   call: KubeCall,
-): Promise<NetworkPolicy> {
+): Promise<PolicyObject> {
   const place = { namespace: client.access.namespace, name: policyName(network) };
-  const find = async (): Promise<NetworkPolicy | undefined> => {
-    const { items } = await client.list<NetworkPolicy>(NETWORK_POLICIES, { namespace: place.namespace }, {}, call);
+  const find = async (): Promise<PolicyObject | undefined> => {
+    const { items } = await client.list<PolicyObject>(NETWORK_POLICIES, { namespace: place.namespace }, {}, call);
     for (const policy of items) if (policy.metadata.name !== place.name) refuseOpening(policy, network, plan);
     return items.find(({ metadata }) => metadata.name === place.name);
   };
-  const made = async (): Promise<NetworkPolicy | undefined> =>
+  const made = async (): Promise<PolicyObject | undefined> =>
     await client
-      .create<NetworkPolicy>(NETWORK_POLICIES, { namespace: place.namespace }, policyManifest(network), call)
+      .create<PolicyObject>(NETWORK_POLICIES, { namespace: place.namespace }, policyManifest(network), call)
       .catch((error: unknown) => {
         // Another process was faster.
         if (hasStatus(error, 409)) return undefined;
@@ -181,7 +181,7 @@ async function ensurePolicy(
 }
 
 /** The canary can't find it: it does not know what else there is to reach. */
-function refuseOpening(policy: NetworkPolicy, network: PodNetwork, plan: CanaryPlan): void {
+function refuseOpening(policy: PolicyObject, network: PodNetwork, plan: CanaryPlan): void {
   const open = openedBy(policy, network, plan);
   if (open === undefined) return;
   const { name } = policy.metadata;

@@ -5,7 +5,7 @@ import type { PodPlan } from "./manifests/job.js";
 import type { PodNetwork } from "./manifests/network-policy.js";
 
 /** The parts of a NetworkPolicy that we read. */
-export interface NetworkPolicy extends KubeObject {
+export interface PolicyObject extends KubeObject {
   spec?: Record<string, unknown> & {
     podSelector?: LabelSelector | null;
     ingress?: readonly unknown[] | null;
@@ -33,7 +33,7 @@ const METADATA = [
  * can't be understood counts as open.
  */
 export function openedBy(
-  policy: NetworkPolicy,
+  policy: PolicyObject,
   network: PodNetwork,
   { options }: Pick<PodPlan, "options">,
 ): string | undefined {
