@@ -49,6 +49,8 @@ export class EngineState {
   readonly versions: Map<string, string> = new Map();
   /** What the sessions of agents have used so far, by their ids. */
   readonly sessions: Map<string, SessionTotals> = new Map();
+  /** What the agents of nodes have used so far, in all tries. */
+  readonly #spent: Map<string, { costUsd: number; turns: number }> = new Map();
   /** Nodes of an earlier process whose sessions are gone. */
   readonly lostSessions: ReadonlySet<string>;
   costUsd: number | null = null;
@@ -153,12 +155,19 @@ export class EngineState {
   /** Adds what an agent used to that of the run. */
   account(nodeId: string, { usage, costUsd, turns = 0, sessionId, session }: AgentReport): void {
     if (sessionId !== undefined && session !== undefined) this.sessions.set(sessionId, session);
+    const spent = this.spentBy(nodeId);
+    this.#spent.set(nodeId, { costUsd: spent.costUsd + (costUsd ?? 0), turns: spent.turns + turns });
     this.turns += turns;
     for (const key of ["input", "output", "cacheRead", "cacheWrite"] as const) this.usage[key] += usage?.[key] ?? 0;
     if (costUsd === null) this.noteUnpriced(nodeId);
     else this.costUsd = (this.costUsd ?? 0) + costUsd;
     this.#warnOf("cost", this.limits.costUsd, this.costUsd ?? 0);
     this.#warnOf("turns", this.limits.turns, this.turns);
+  }
+
+  /** What the agent of a node has used so far, in all tries. */
+  spentBy(nodeId: string): { readonly costUsd: number; readonly turns: number } {
+    return this.#spent.get(nodeId) ?? { costUsd: 0, turns: 0 };
   }
 
   /** Notes that an agent of a node did not say what it cost. */

@@ -31,7 +31,7 @@ export async function runAgent(state: EngineState, job: AgentJob): Promise<Agent
   const driver = driverOf(job.task, state.choice);
   const bounds = boundsOf(state, job);
   const agent: AgentReport = { name: driver.name, costUsd: null };
-  const spent = spentLimit(bounds, state, job.nodeId);
+  const spent = spentLimit(bounds, state, job);
   if (spent !== undefined) {
     await state.hit(spent);
     return { status: "limit", agent, output: "" };
@@ -173,27 +173,33 @@ function account(
   return report;
 }
 
-/** What is left of the limits. */
-function boundsOf({ limits, costUsd, turns }: EngineState, { task, timeout }: AgentJob): AgentBounds {
+/** What is left of the limits: of the run's, and of the node's own after earlier tries. */
+function boundsOf(state: EngineState, { task, timeout, nodeId }: AgentJob): AgentBounds {
+  const { limits } = state;
+  const spent = state.spentBy(nodeId);
   const least = (...values: (number | undefined)[]): number | undefined => {
     const known = values.filter((value) => value !== undefined);
     return known.length === 0 ? undefined : Math.min(...known);
   };
+  const left = (limit: number | undefined, used: number): number | undefined =>
+    limit === undefined ? undefined : limit - used;
   return {
     wall: least(task.limits.wall, timeout),
     idle: task.limits.idle ?? limits.idle,
-    costUsd: least(task.limits.costUsd, limits.costUsd === undefined ? undefined : limits.costUsd - (costUsd ?? 0)),
-    turns: least(task.limits.turns, limits.turns === undefined ? undefined : limits.turns - turns),
+    costUsd: least(left(task.limits.costUsd, spent.costUsd), left(limits.costUsd, state.costUsd ?? 0)),
+    turns: least(left(task.limits.turns, spent.turns), left(limits.turns, state.turns)),
   };
 }
 
-/** A limit that earlier agents have used up. */
-function spentLimit({ costUsd, turns }: AgentBounds, state: EngineState, nodeId: string): LimitHit | undefined {
-  if (costUsd !== undefined && costUsd <= 0) {
-    return { limit: "cost", nodeId, allowed: state.limits.costUsd ?? 0, used: state.costUsd ?? 0 };
-  }
-  if (turns === undefined || turns > 0) return undefined;
-  return { limit: "turns", nodeId, allowed: state.limits.turns ?? 0, used: state.turns };
+/** A limit that earlier agents, or earlier tries of this one, have used up. */
+function spentLimit(bounds: AgentBounds, state: EngineState, { task, nodeId }: AgentJob): LimitHit | undefined {
+  const limit = bounds.costUsd !== undefined && bounds.costUsd <= 0 ? "cost" : "turns";
+  const name = limit === "cost" ? "costUsd" : "turns";
+  if ((bounds[name] ?? 1) > 0) return undefined;
+  const own = task.limits[name];
+  const spent = state.spentBy(nodeId)[name];
+  if (own !== undefined && spent >= own) return { limit, nodeId, allowed: own, used: spent };
+  return { limit, nodeId, allowed: state.limits[name] ?? 0, used: state[name] ?? 0 };
 }
 
 async function requestOf(

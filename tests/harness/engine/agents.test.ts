@@ -207,6 +207,17 @@ describe("a limit", () => {
     expect(outcome).toMatchObject({ status: "limit", limitsHit: [{ limit: "cost", allowed: 1, used: 5 }] });
   });
 
+  test.each([
+    ["costUsd", "cost", 0.8, 1],
+    ["turns", "turns", 2, 2],
+  ])("of %s of a node is for all its tries together", async (name, limit, allowed, used) => {
+    const prompt = `fake: cost 1\nfake: once tries-${limit} API Error: 429 x\nfake: say never`;
+    const { outcome } = await runInSandbox(place.sandbox, ask(prompt, { limits: { [name]: allowed } }), { secrets });
+    expect(outcome).toMatchObject({ status: "limit", limitsHit: [{ limit, nodeId: "work", allowed, used }] });
+    expect(outcome.nodes[0]?.attempts?.map(({ status }) => status)).toEqual(["failure", "limit"]);
+    expect(outcome.cost).toEqual({ usd: 1, unpriced: [] });
+  });
+
   test("of cost that can't be watched gives a warning, and the cost is not taken for nothing", async () => {
     const spec = ask("fake: cost 0\nfake: say one\nfake: say two", { agent: "pi", limits: { costUsd: 1 } });
     const { outcome } = await runInSandbox(place.sandbox, spec, { secrets });
