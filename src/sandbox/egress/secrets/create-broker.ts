@@ -57,7 +57,13 @@ function nameOf({ host, isWildcard }: LiveSecret["hosts"][number]): string {
 
 /** What was known at the time of a request may be forgotten before its answer: the newest values only are kept. */
 function together(earlier: readonly Mask[], now: readonly Mask[]): Mask[] {
-  return [...new Map([...earlier, ...now].map((mask) => [mask.text.toString("latin1"), mask])).values()];
+  const all = new Map<string, Mask>();
+  for (const mask of [...earlier, ...now]) {
+    const key = mask.text.toString("latin1");
+    // Of two secrets with the same value, the first one shows.
+    if (!all.has(key)) all.set(key, mask);
+  }
+  return [...all.values()];
 }
 
 /** `own`: those that belong to the host. `masks`: what is taken out of its answers, of all secrets. */
