@@ -4,6 +4,7 @@ import { isoTime } from "../util/iso-time.js";
 import type { Attempt, TaskEnding } from "./attempt.js";
 import type { OpenBatch } from "./batch-folder.js";
 import { isRefusal, kindOf, stopsAll } from "./failure-kind.js";
+import { CUT_OFF } from "./journal-record.js";
 import type { PlannedTask } from "./plan-tasks.js";
 import { Tally } from "./progress.js";
 import { Schedule, type ScheduledTask } from "./schedule.js";
@@ -229,11 +230,21 @@ export class BatchDriver {
       if (error instanceof JournalFault) throw error.cause;
       const failure = toSandboxError(error);
       if (hasEnded) note({ type: "warning", message: failure.message, taskId: id, code: failure.code });
-      else if (this.#cutOff !== undefined) return;
+      else if (this.#cutOff !== undefined) await this.#cut(id, number, isOpening ? undefined : cost());
       else await this.#failed(waiting, number, { failure, isOpening, began, cost: isOpening ? undefined : cost() });
     } finally {
       this.#attempts.delete(controller);
     }
+  }
+
+  /** Writes down what an attempt has cost that the batch cut off. It is no failure, so it takes no retry. */
+  async #cut(task: string, attempt: number, cost: number | undefined): Promise<void> {
+    if (cost === undefined) return;
+    this.#tally.spend(cost);
+    const { message } = this.#cutOff ?? { message: "" };
+    const record = { t: "failed", task, attempt, kind: "infra", code: CUT_OFF, message, final: false, cost } as const;
+    // If the journal is what failed, it has no place for this either.
+    await this.#parts.batch.journal.add(record).catch(() => undefined);
   }
 
   async #finish(id: string, attempt: number, ending: TaskEnding): Promise<void> {

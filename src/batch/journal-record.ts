@@ -53,6 +53,9 @@ export interface FailedRecord {
   readonly end?: number;
 }
 
+/** Code of an attempt that ended because the batch was stopped: only its cost counts. */
+export const CUT_OFF = "aborted";
+
 /** A line of a journal. */
 export type JournalRecord = BatchRecord | PlannedRecord | StartedRecord | FinishedRecord | FailedRecord;
 

@@ -1,4 +1,4 @@
-import type { BatchRecord, JournalRecord } from "./journal-record.js";
+import { type BatchRecord, CUT_OFF, type JournalRecord } from "./journal-record.js";
 import type { TaskOutcome } from "./types.js";
 
 /** What a journal says about one task. */
@@ -62,6 +62,7 @@ export function applyRecord(state: JournalState, record: JournalRecord): void {
     return;
   }
   const { kind, code, message, final } = record;
+  if (code === CUT_OFF && !final) return;
   task.failure = { code, message };
   if (kind === "infra") {
     task.infraFailures += 1;
