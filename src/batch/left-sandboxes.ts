@@ -2,8 +2,9 @@ import { toSandboxError } from "../../contracts/errors.js";
 import { listSandboxes, removeSandbox } from "../sandbox.js";
 import { createLimit } from "../util/limit.js";
 import { LABELS } from "./attempt.js";
+import { digestOf, type PlannedTask } from "./plan-tasks.js";
 import type { JournalState } from "./task-states.js";
-import type { BatchNote } from "./types.js";
+import type { BatchNote, BatchOptions } from "./types.js";
 
 const AT_ONCE = 8;
 
@@ -43,4 +44,14 @@ export async function removeLeft(id: string, note: (note: BatchNote) => void): P
     if (code === "not_found") return;
     note({ type: "leak", message: `Could not remove sandbox ${id} of an earlier run: ${message}`, code });
   }
+}
+
+/** What identifies each task and how its sandbox is opened, but for secrets: those are given anew. */
+export async function recipesOf(
+  tasks: readonly PlannedTask[],
+  { sandbox = {}, backend }: BatchOptions,
+): Promise<Map<string, string>> {
+  const { splitOptions } = await import("../harness/parts.js");
+  const how = [backend, sandbox.repo, (await splitOptions(sandbox)).written];
+  return new Map(tasks.map(({ id, digest }) => [id, digestOf([digest, how])]));
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { LABELS } from "../../src/batch/attempt.js";
+import { recipesOf } from "../../src/batch/left-sandboxes.js";
 import { planTasks } from "../../src/batch/plan-tasks.js";
-import { recipesOf } from "../../src/batch/recipes.js";
 import { type BatchOptions, readBatch } from "../../src/batch.js";
 import { listSandboxes, openSandbox } from "../../src/sandbox.js";
 import type { SimulatedService } from "../fakes/simulated-service.js";

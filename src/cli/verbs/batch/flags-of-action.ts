@@ -1,5 +1,4 @@
-import { BATCH_COMMAND } from "../../commands/batch-command.js";
-import { UsageError } from "../../commands.js";
+import { findCommand, UsageError } from "../../commands.js";
 import type { Parsed } from "../../invocation.js";
 
 export type BatchAction = "run" | "resume" | "retry" | "status" | "export";
@@ -20,7 +19,7 @@ const TAKEN: Readonly<Record<"status" | "export", readonly string[]>> = {
 export function assertFlags(action: BatchAction, { flags, argv }: Pick<Parsed, "flags" | "argv">): void {
   const isTaken = (name: string): boolean =>
     action === "status" || action === "export" ? TAKEN[action].includes(name) : !REFUSED[action].includes(name);
-  const useless = BATCH_COMMAND.flags.find(({ name }) => flags.has(name) && !isTaken(name));
+  const useless = findCommand("batch").flags.find(({ name }) => flags.has(name) && !isTaken(name));
   if (useless !== undefined) {
     throw new UsageError(`batch ${action} takes no --${useless.name}`, hintOf(useless.name));
   }
