@@ -98,6 +98,11 @@ onEachBackend(({ name, options, open }) => {
       expect(await read({ startLine: 2, endLine: 3 })).toBe("line 2\nline 3");
       expect(await read({ endLine: 1 })).toBe("line 1");
       expect(await read({ startLine: 3, endLine: 99 })).toBe("line 3\n");
+      expect([await read({ startLine: 0, endLine: 1 }), await read({ startLine: -2, endLine: 1 })]).toEqual([
+        ...["line 1", "line 1"],
+      ]);
+      await session.writeTextFile({ path: "windows", content: "one\r\ntwo\r\nthree\r\n" });
+      expect(await session.readTextFile({ path: "windows", startLine: 1, endLine: 2 })).toBe("one\r\ntwo");
       const bytes = new Uint8Array([0, 255, 128, 10]);
       await session.writeBinaryFile({ path: "/tmp/bytes", content: bytes });
       expect(await session.readBinaryFile({ path: "/tmp/bytes" })).toEqual(bytes);

@@ -31,10 +31,12 @@ export function createSandboxSession(sandbox: Sandbox, options: AiSdkSessionOpti
         ? Buffer.from(bytes).toString(encoding)
         : new TextDecoder(encoding).decode(bytes);
       if (startLine === undefined && endLine === undefined) return text;
+      // As the AI SDK counts: by the file's own line ends, and from 1 whatever a model says.
+      const end = ["\r\n", "\n", "\r"].find((each) => text.includes(each)) ?? "\n";
       return text
-        .split("\n")
-        .slice((startLine ?? 1) - 1, endLine)
-        .join("\n");
+        .split(end)
+        .slice(Math.max(1, startLine ?? 1) - 1, endLine)
+        .join(end);
     },
     writeFile: async ({ content, ...file }) =>
       await onFile(file, (path, call) => writeOver(sandbox, path, content, call)),
