@@ -138,6 +138,14 @@ describe.each(ERAS)("the seven tools, era %s", (year, era) => {
     const onprogress = (each: { progress: number }): void => void heard.push(each);
     await client.call("exec", { command: "echo working" }, { onprogress });
     expect(heard[0]).toMatchObject({ progress: 0 });
+    heard.length = 0;
+    const stop = new AbortController();
+    const call = client.call("exec", { command: "echo waiting; sleep 600" }, { onprogress, signal: stop.signal });
+    call.catch(() => undefined);
+    // The second comes after ten seconds.
+    await expect.poll(() => heard).toMatchObject([{ progress: 0 }, { progress: 1, message: "waiting" }]);
+    stop.abort();
+    await expect(call).rejects.toThrow();
   });
 
   it("write, read and edit files, also outside the work directory", async () => {
