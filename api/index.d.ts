@@ -298,13 +298,13 @@ interface DriverExit {
 interface DriverFile {
   readonly path: string;
   readonly content: Uint8Array;
-  readonly mode: number;
+  readonly mode: number | undefined;
 }
 
 interface DriverFileStream {
   readonly path: string;
   readonly source: AsyncIterable<Uint8Array>;
-  readonly mode: number;
+  readonly mode: number | undefined;
 }
 
 interface DriverProcess {

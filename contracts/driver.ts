@@ -85,16 +85,16 @@ export interface DriverConnection {
 export interface DriverFile {
   readonly path: string;
   readonly content: Uint8Array;
-  /** Permission bits. */
-  readonly mode: number;
+  /** Permission bits. Undefined: those of the regular file that is replaced, 0o644 if there is none. */
+  readonly mode: number | undefined;
 }
 
 /** A file to write from a stream. */
 export interface DriverFileStream {
   readonly path: string;
   readonly source: AsyncIterable<Uint8Array>;
-  /** Permission bits. */
-  readonly mode: number;
+  /** Permission bits, as of `DriverFile`. */
+  readonly mode: number | undefined;
 }
 
 /** How the portable part cancels a file call. */

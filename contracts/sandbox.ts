@@ -48,6 +48,8 @@ export const MAX_DRAIN = 2_000;
 export const MAX_IMPORT_BYTES: number = 8 * 1024 ** 3;
 /** The largest file that `readFile` and `readBytes` return: 256 MiB. Use `exportDirectory` or a stream for larger ones. */
 export const MAX_FILE_BYTES: number = 256 * 1024 * 1024;
+/** Permission bits of a new file, unless others are asked for. */
+export const NEW_FILE_MODE: number = 0o644;
 
 /** How to make a sandbox. An option that the backend can't enforce is refused with `unsupported` before anything is created. */
 export interface SandboxOptions extends BackendOptions {

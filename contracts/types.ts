@@ -200,7 +200,7 @@ export interface UploadOptions extends FileCallOptions {
 
 /** Options of a call that writes a file. */
 export interface WriteFileOptions extends FileCallOptions {
-  /** Permission bits of a new file. Default 0o644. */
+  /** Permission bits. Default: a file that is replaced keeps its own, and a new one has 0o644. */
   mode?: number;
 }
 

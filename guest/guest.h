@@ -300,6 +300,8 @@ struct pending_file {
   bool appends; /* when it is committed, to the file that has the name */
   char temporary[TEMPORARY_NAME], name[256];
 };
+/* In a mode: a regular file that is replaced keeps its own. */
+#define KEEPS_MODE 01000000u
 int pending_create(const char *path, uint32_t mode, struct pending_file *out);
 int pending_append(struct pending_file *file, const uint8_t *bytes, size_t length);
 int pending_commit(struct pending_file *file);

@@ -140,8 +140,13 @@ declare class GuestFiles {
       signal?: AbortSignal;
     },
   ): Promise<AsyncIterable<Uint8Array> | null>;
-  write(path: string, content: Uint8Array, mode: number, signal?: AbortSignal): Promise<void>;
-  writeStream(path: string, source: AsyncIterable<Uint8Array>, mode: number, signal?: AbortSignal): Promise<void>;
+  write(path: string, content: Uint8Array, mode: number | undefined, signal?: AbortSignal): Promise<void>;
+  writeStream(
+    path: string,
+    source: AsyncIterable<Uint8Array>,
+    mode: number | undefined,
+    signal?: AbortSignal,
+  ): Promise<void>;
   append(path: string, content: Uint8Array, mode: number, signal?: AbortSignal): Promise<void>;
   stat(path: string): Promise<FileStat | null>;
   statTarget(path: string): Promise<FileStat | null>;

@@ -184,13 +184,14 @@ int pending_create(const char *path, uint32_t mode, struct pending_file *out) {
   out->parent = files_open_target(path, out->name);
   if (out->parent < 0) return out->parent;
   struct stat stat;
-  if (fstatat(out->parent, out->name, &stat, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(stat.st_mode)) {
+  bool replaces = fstatat(out->parent, out->name, &stat, AT_SYMLINK_NOFOLLOW) == 0;
+  if (replaces && S_ISDIR(stat.st_mode)) {
     close(out->parent);
     return -NOT_REGULAR;
   }
   make_temporary_name(out->temporary);
   out->appends = false;
-  out->mode = mode & 0777;
+  out->mode = (mode & KEEPS_MODE && replaces && S_ISREG(stat.st_mode) ? stat.st_mode : mode) & 0777;
   out->fd = openat(out->parent, out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (out->fd >= 0) return 0;
   int error = errno;

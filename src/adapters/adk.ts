@@ -12,7 +12,6 @@ import { MAX_TIMEOUT } from "../util/schema.js";
 import { importFramework } from "./import-framework.js";
 import { openForAgent } from "./open-for-agent.js";
 import { deadlineLine, runCommand } from "./run-command.js";
-import { writeOver } from "./write-over.js";
 
 const framework = await importFramework("@google/adk", () => import("@google/adk"));
 const BaseEnvironment: typeof Environment = framework.BaseEnvironment;
@@ -90,7 +89,7 @@ export class GloveboxEnvironment extends BaseEnvironment {
 
   /** Writes a file, and makes its directories. */
   override async writeFile(filePath: string, content: string | Uint8Array): Promise<void> {
-    await writeOver(this.sandbox, filePath, content);
+    await this.sandbox.writeFile(filePath, content);
   }
 }
 

@@ -4,7 +4,6 @@ import { truncate } from "../util/sanitize.js";
 import * as is from "../util/schema.js";
 import { editFile } from "./edit-file.js";
 import { orAbortReason, runMerged } from "./run-command.js";
-import { writeOver } from "./write-over.js";
 
 /** Bounds of the tools. */
 export interface ToolOptions {
@@ -115,7 +114,7 @@ export function createAgentTools(sandbox: Sandbox, options: ToolOptions = {}): A
       "Writes a file of the sandbox, and makes its directories. Replaces what is there.",
       writeInput,
       async ({ path, content }, signal) => {
-        await writeOver(sandbox, path, content, withSignal(signal));
+        await sandbox.writeFile(path, content, withSignal(signal));
         return `wrote ${Buffer.byteLength(content)} bytes to ${path}`;
       },
     ),

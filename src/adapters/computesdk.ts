@@ -13,7 +13,6 @@ import { defined } from "../util/defined.js";
 import { importFramework } from "./import-framework.js";
 import { openForAgent } from "./open-for-agent.js";
 import { deadlineLine, forCall, runCommand, shellLine } from "./run-command.js";
-import { writeOver } from "./write-over.js";
 
 const { defineProvider } = await importFramework("@computesdk/provider", () => import("@computesdk/provider"));
 
@@ -57,7 +56,7 @@ const define = defineProvider<Sandbox, ComputeConfig>({
           if (text === null) throw new Error(`ENOENT: no such file or directory, open '${path}'`);
           return text;
         },
-        writeFile: async (sandbox, path, content) => await writeOver(sandbox, path, content),
+        writeFile: async (sandbox, path, content) => await sandbox.writeFile(path, content),
         mkdir: async (sandbox, path) => await sandbox.makeDirectory(path),
         readdir: async (sandbox, path) => await readDirectory(sandbox, path),
         exists: async (sandbox, path) => await sandbox.exists(path),

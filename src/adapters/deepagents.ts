@@ -11,7 +11,6 @@ import type { OpenOptions } from "../sandbox.js";
 import { importFramework } from "./import-framework.js";
 import { openForAgent } from "./open-for-agent.js";
 import { runMerged } from "./run-command.js";
-import { writeOver } from "./write-over.js";
 
 const framework = await importFramework("deepagents", () => import("deepagents"));
 const BaseSandbox: typeof Base = framework.BaseSandbox;
@@ -117,7 +116,7 @@ export class GloveboxSandbox extends BaseSandbox {
     const { sandbox } = this;
     const results: FileUploadResponse[] = [];
     for (const [path, content] of files) {
-      const error = await writeOver(sandbox, path, content).then(() => null, fileError);
+      const error = await sandbox.writeFile(path, content).then(() => null, fileError);
       results.push({ path, error });
     }
     return results;

@@ -1,7 +1,6 @@
 import { SandboxError } from "../../contracts/errors.js";
 import type { Sandbox } from "../../contracts/sandbox.js";
 import { createLimit } from "../util/limit.js";
-import { writeOver } from "./write-over.js";
 
 /** What to replace, and by what. */
 export interface FileEdit {
@@ -44,8 +43,7 @@ async function replace(
     throw new SandboxError("conflict", `${path} contains the text of "old" ${count} times`, { hint });
   }
   const insert = Buffer.from(replacement);
-  await writeOver(
-    sandbox,
+  await sandbox.writeFile(
     path,
     Buffer.concat([...pieces.flatMap((piece) => [piece, insert]), before.subarray(from)]),
     call,

@@ -2,6 +2,7 @@ export { guestBinary, setGuestPath } from "./guest/binary.js";
 export { type ChannelStream, GuestChannel } from "./guest/channel.js";
 export { connectInside, waitForPortInside } from "./guest/connection.js";
 export { archiveError, errorFor, GuestFailure } from "./guest/failure.js";
+export { modeForGuest } from "./guest/file-mode.js";
 export { tampered } from "./guest/frames.js";
 export { type DriverIdentity, GuestDriver } from "./guest/guest-driver.js";
 export { type FileStream, GuestFileCalls } from "./guest/guest-file-calls.js";

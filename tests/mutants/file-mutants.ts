@@ -43,6 +43,12 @@ export const fileMutants: readonly Mutant[] = [
     driver: writing((file) => ({ ...file, mode: 0o644 })),
   },
   {
+    name: "gives a file that it replaces the mode bits of a new one",
+    caught: "files.modes-kept",
+    because: /^modes: expected/,
+    driver: writing((file) => ({ ...file, mode: file.mode ?? 0o644 })),
+  },
+  {
     name: "takes bytes for text",
     caught: "files.binary",
     because: /^readBytes: expected/,
@@ -66,6 +72,6 @@ async function inPlace(files: readonly Written[]): Promise<void> {
   for (const { path, content, mode } of files) {
     await mkdir(dirname(path), { recursive: true });
     await writeFile(path, content);
-    await chmod(path, mode);
+    if (mode !== undefined) await chmod(path, mode);
   }
 }

@@ -2,7 +2,6 @@ import { SandboxError } from "../../../contracts/errors.js";
 import type { Sandbox } from "../../../contracts/sandbox.js";
 import { invalidArgument } from "../../util/schema.js";
 import { deadlineLine, forCall, orAbortReason, runCommand, shellLine } from "../run-command.js";
-import { writeOver } from "../write-over.js";
 import type { AiSdkCommand, AiSdkFile, AiSdkProcess, AiSdkSession } from "./types.js";
 
 /** Options of a session. */
@@ -39,12 +38,12 @@ export function createSandboxSession(sandbox: Sandbox, options: AiSdkSessionOpti
         .join(end);
     },
     writeFile: async ({ content, ...file }) =>
-      await onFile(file, (path, call) => writeOver(sandbox, path, content, call)),
+      await onFile(file, (path, call) => sandbox.writeFile(path, content, call)),
     writeBinaryFile: async ({ content, ...file }) =>
-      await onFile(file, (path, call) => writeOver(sandbox, path, content, call)),
+      await onFile(file, (path, call) => sandbox.writeFile(path, content, call)),
     async writeTextFile({ content, encoding = "utf-8", ...file }) {
       if (!Buffer.isEncoding(encoding)) throw invalidArgument("encoding", "an encoding that Node can write", encoding);
-      await onFile(file, (path, call) => writeOver(sandbox, path, Buffer.from(content, encoding), call));
+      await onFile(file, (path, call) => sandbox.writeFile(path, Buffer.from(content, encoding), call));
     },
     async stat(file) {
       const found = await onFile(file, (path, call) => sandbox.stat(path, { ...call, follow: true }));

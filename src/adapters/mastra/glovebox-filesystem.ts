@@ -16,7 +16,6 @@ import type {
 } from "@mastra/core/workspace";
 import type { Sandbox } from "../../../contracts/sandbox.js";
 import type { FileStat as SandboxFileStat } from "../../../contracts/types.js";
-import { writeOver } from "../write-over.js";
 import { withMastraErrors } from "./filesystem-error.js";
 import type { GloveboxSandbox } from "./glovebox-sandbox.js";
 import { listEntries } from "./list-entries.js";
@@ -98,7 +97,7 @@ export class GloveboxFilesystem extends Base {
         if (found !== null && !overwrite) throw new mastra.FileExistsError(path);
         if (found !== null && expectedMtime !== undefined) assertUnchanged(path, expectedMtime, found);
       }
-      await writeOver(sandbox, inside, content);
+      await sandbox.writeFile(inside, content);
     });
   }
 

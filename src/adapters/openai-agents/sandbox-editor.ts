@@ -1,6 +1,5 @@
 import type { ApplyPatchOperation, ApplyPatchResult, Editor } from "@openai/agents-core";
 import type { Sandbox } from "../../../contracts/sandbox.js";
-import { writeOver } from "../write-over.js";
 import { agents, sandboxes } from "./load-agents.js";
 import { withSdkErrors } from "./sdk-error.js";
 
@@ -47,7 +46,7 @@ export class SandboxEditor implements Editor {
       const changed = agents.applyDiff(await this.#readText(path, from), diff);
       // Moved first: the file that arrives keeps its permissions.
       if (to !== from) await this.#sandbox.rename(from, to);
-      await writeOver(this.#sandbox, to, changed);
+      await this.#sandbox.writeFile(to, changed);
       return {};
     });
   }

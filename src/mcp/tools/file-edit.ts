@@ -65,7 +65,6 @@ async function edit(
       hint: "edit it with a command such as sed",
     });
   }
-  const stat = await sandbox.stat(path, { follow: true, signal });
   const before = Buffer.from((await sandbox.readBytes(path, { signal })) ?? []);
   const places = occurrencesOf(before, Buffer.from(old));
   if (places.length !== count) throw wrongCount(path, before, places, count);
@@ -77,7 +76,7 @@ async function edit(
     at = place + change.old.length;
   }
   pieces.push(before.subarray(at));
-  await sandbox.writeFile(path, Buffer.concat(pieces), { signal, ...(stat !== null && { mode: stat.mode & 0o777 }) });
+  await sandbox.writeFile(path, Buffer.concat(pieces), { signal });
   const diff = bounded(editDiff(path, change), style);
   return { text: diff, fields: { path, replaced: places.length, diff } };
 }

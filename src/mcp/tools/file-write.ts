@@ -33,8 +33,7 @@ export function fileWriteTool(): Tool {
         throw new SandboxError("invalid_argument", "content is not base64", { hint: 'for text use encoding "utf8"' });
       }
       const sandbox = await call.sandbox();
-      const mode = (await sandbox.stat(path, { follow: true, signal: call.signal }))?.mode;
-      await sandbox.writeFile(path, bytes, { signal: call.signal, ...(mode !== undefined && { mode: mode & 0o777 }) });
+      await sandbox.writeFile(path, bytes, { signal: call.signal });
       return { text: `wrote ${bytes.length} bytes to ${path}`, fields: { path, bytes: bytes.length } };
     },
   });

@@ -1,5 +1,11 @@
 import type { DirectoryEntry, FileStat } from "../../../contracts/types.js";
-import type { DriverCallOptions, DriverFile, DriverFileStream, FileCalls } from "../types.js";
+import {
+  type DriverCallOptions,
+  type DriverFile,
+  type DriverFileStream,
+  type FileCalls,
+  NEW_FILE_MODE,
+} from "../types.js";
 import type { GuestFiles } from "./guest-files.js";
 
 const AT_ONCE = 64;
@@ -61,7 +67,7 @@ export abstract class GuestFileCalls implements FileCalls {
   }
 
   append({ path, content, mode }: DriverFile, { signal }: DriverCallOptions = {}): Promise<void> {
-    return this.#use(true, signal, (files) => files.append(path, content, mode, signal));
+    return this.#use(true, signal, (files) => files.append(path, content, mode ?? NEW_FILE_MODE, signal));
   }
 
   stat(path: string, { signal }: DriverCallOptions = {}): Promise<FileStat | null> {

@@ -7,6 +7,7 @@ import { cancelledBy } from "./call-cancel.js";
 import type { GuestChannel } from "./channel.js";
 import { EntryRecords, typeOf } from "./entry-records.js";
 import { archiveError, errorFor, GuestFailure } from "./failure.js";
+import { modeForGuest } from "./file-mode.js";
 import { BodyWriter, REQUEST, tampered } from "./frames.js";
 import { GuestCall } from "./guest-process.js";
 
@@ -85,8 +86,8 @@ export class GuestFiles {
     return { [Symbol.asyncIterator]: () => ({ next, return: end }) };
   }
 
-  async write(path: string, content: Uint8Array, mode: number, signal?: AbortSignal): Promise<void> {
-    const body = this.#body(path).u32(mode);
+  async write(path: string, content: Uint8Array, mode: number | undefined, signal?: AbortSignal): Promise<void> {
+    const body = this.#body(path).u32(modeForGuest(mode));
     if (content.length <= INLINE_BYTES) {
       await named(path, () => new GuestCall(this.#channel, REQUEST.write, body.bytes(content).pieces).wait());
       return;
@@ -98,10 +99,10 @@ export class GuestFiles {
   async writeStream(
     path: string,
     source: AsyncIterable<Uint8Array>,
-    mode: number,
+    mode: number | undefined,
     signal?: AbortSignal,
   ): Promise<void> {
-    const call = new GuestCall(this.#channel, REQUEST.writeStream, this.#body(path).u32(mode).pieces);
+    const call = new GuestCall(this.#channel, REQUEST.writeStream, this.#body(path).u32(modeForGuest(mode)).pieces);
     await this.#send(call, path, source, signal);
   }
 

@@ -123,6 +123,32 @@ export const fileCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: "files.modes-kept",
+    title: "permission bits of a file that is replaced",
+    requirement:
+      "A file that is written again keeps its bits, unless others are asked for, also where a link leads to it.",
+    async run({ sandbox }) {
+      const text = "#!/bin/sh\necho ran\n";
+      for (const path of ["program", "linked", "bulk", "stream", "other"])
+        await sandbox.writeFile(path, "old", { mode: 0o750 });
+      await script(sandbox, "ln -s linked link");
+      await sandbox.writeFile("program", text);
+      await sandbox.writeFile("link", text);
+      await sandbox.uploadFiles([{ path: "bulk", content: text }]);
+      await sandbox.writeFile("stream", new Blob([text]).stream());
+      await sandbox.writeFile("other", text, { mode: 0o600 });
+      const modes = await Promise.all(
+        ["program", "linked", "bulk", "stream", "other"].map((path) => sandbox.stat(path)),
+      );
+      equal(
+        modes.map((stat) => stat?.mode.toString(8)),
+        ["750", "750", "750", "750", "600"],
+        "modes",
+      );
+      equal((await sandbox.exec({ argv: ["./program"] })).stdout, "ran\n", "the program");
+    },
+  },
+  {
     id: "files.modes-refused",
     title: "invalid permission bits",
     requirement: "A mode with setuid, setgid or sticky bits, or none at all, is `invalid_argument`.",

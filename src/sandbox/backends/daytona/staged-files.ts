@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { archiveError, errorFor } from "../../guest.js";
+import { archiveError, errorFor, modeForGuest } from "../../guest.js";
 import { type DriverFileStream, MAX_FILE_BYTES, MAX_IMPORT_BYTES } from "../../types.js";
 import type { RemoteSandbox } from "./client.js";
 import { diagnose, persist } from "./failure.js";
@@ -32,12 +32,12 @@ export interface Stage {
 /** Writes many files with one upload and one command that puts each in its place, whole and never through a link that leads outside. */
 export async function placeFiles(
   stage: Stage,
-  files: readonly { path: string; relative: string; content: Uint8Array; mode: number }[],
+  files: readonly { path: string; relative: string; content: Uint8Array; mode: number | undefined }[],
 ): Promise<void> {
   const pieces = files.flatMap(({ relative, content, mode }) => {
     const name = Buffer.from(relative);
     const head = Buffer.alloc(HEAD);
-    head.writeUInt32LE(mode, 0);
+    head.writeUInt32LE(modeForGuest(mode), 0);
     head.writeUInt32LE(name.length, 4);
     head.writeBigUInt64LE(BigInt(content.length), 8);
     return [head, name, content];
@@ -64,7 +64,13 @@ export async function putFile(
 ): Promise<void> {
   const destination = newPath(stage, "in");
   await uploadStream(stage, source, destination);
-  const outcome = await runOn(stage, destination, ["put", destination, stage.workDir, relative, mode.toString(8)]);
+  const outcome = await runOn(stage, destination, [
+    "put",
+    destination,
+    stage.workDir,
+    relative,
+    modeForGuest(mode).toString(8),
+  ]);
   if (outcome.exitCode === 0) return;
   const number = /^0 (\d+)\n$/.exec(outcome.stdout)?.[1];
   throw number === undefined ? notBrought("an upload", outcome) : errorFor(Number(number), path);

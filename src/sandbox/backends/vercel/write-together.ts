@@ -4,7 +4,7 @@ import type { GuestFiles } from "../../guest.js";
 interface Upload {
   readonly path: string;
   readonly content: Uint8Array;
-  readonly mode: number;
+  readonly mode: number | undefined;
 }
 
 /** Everything in transit at the same time fits into one letter, which is one request. */

@@ -16,7 +16,7 @@ const BREATH = 16;
 /** Writes a file from a caller's stream, whole or not at all. */
 export async function writeStream(
   { files }: OpenSandboxState,
-  file: { path: string; source: AsyncIterable<Uint8Array>; mode: number },
+  file: { path: string; source: AsyncIterable<Uint8Array>; mode: number | undefined },
   signal: AbortSignal,
 ): Promise<void> {
   const source = untilAborted(chunksOf(file.source), signal);

@@ -1,13 +1,12 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { DirectoryEntry, FileContent, FileStat } from "../../../../contracts/types.js";
 import { invalidArgument } from "../../../util/schema.js";
-import type { FileUpload } from "../../types.js";
+import { type FileUpload, NEW_FILE_MODE } from "../../types.js";
 import type { OpenSandboxState } from "../open-sandbox-state.js";
 import { resolveInside } from "../sandbox-path.js";
 import { checkBytes, checkUploads, streamIn, toBytes } from "./file-options.js";
 import { writeStream } from "./file-streams.js";
 
-const DEFAULT_MODE = 0o644;
 /** How many entries are described at the same time where the driver describes only one at a time. */
 const AT_ONCE = 32;
 
@@ -22,7 +21,7 @@ export async function uploadFiles(
   const resolved = files.map(({ path, content, mode }, index) => ({
     path: resolveInside(state, path, `files[${index}].path`),
     content: toBytes(content),
-    mode: mode ?? DEFAULT_MODE,
+    mode,
   }));
   await state.files.write(resolved, { signal });
 }
@@ -36,7 +35,7 @@ export async function writeFile(
   signal: AbortSignal,
 ): Promise<void> {
   const source = streamIn(content, "content");
-  const file = { path: resolveInside(state, path, "path"), mode: opts.mode ?? DEFAULT_MODE };
+  const file = { path: resolveInside(state, path, "path"), mode: opts.mode };
   if (source !== undefined) await writeStream(state, { ...file, source }, signal);
   else await state.files.write([{ ...file, content: toBytes(content as string | Uint8Array) }], { signal });
 }
@@ -66,7 +65,7 @@ export async function appendFile(
   signal: AbortSignal,
 ): Promise<void> {
   checkBytes(content, "content");
-  const file = { path: resolveInside(state, path, "path"), mode: opts.mode ?? DEFAULT_MODE };
+  const file = { path: resolveInside(state, path, "path"), mode: opts.mode ?? NEW_FILE_MODE };
   if (state.files.append === undefined) throw unsupported(state, "appendFile");
   await state.files.append({ ...file, content: toBytes(content) }, { signal });
 }
