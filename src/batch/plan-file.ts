@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { writeFileAtomic } from "../machine/atomic-file.js";
 import { isoTime } from "../util/iso-time.js";
@@ -19,8 +20,8 @@ export interface BatchPlan {
   readonly again: readonly string[];
 }
 
-/** Writes down how a batch is run. */
-export async function writePlan(path: string, options: BatchOptions): Promise<void> {
+/** Writes down how a batch is run. Returns the options that decide what its commands find and were others before. */
+export async function writePlan(path: string, options: BatchOptions): Promise<string[]> {
   const { out: _, signal: _s, onProgress: _p, onStage: _t, onNote: _n, retry: _r, sandbox = {}, ...rest } = options;
   const { splitOptions } = await import("../harness/parts.js");
   const { written, again } = await splitOptions(sandbox);
@@ -28,7 +29,23 @@ export async function writePlan(path: string, options: BatchOptions): Promise<vo
   const isHere = repo !== undefined && existsSync(repo);
   const kept = { ...written, ...(repo !== undefined && { repo: isHere ? resolve(repo) : repo }) };
   const plan: BatchPlan = { version: VERSION, writtenAt: isoTime(), options: { ...rest, sandbox: kept }, again };
-  await writeFileAtomic(path, `${JSON.stringify(plan)}\n`);
+  const text = JSON.stringify(plan);
+  const before = await readPlanFile(path).catch(() => undefined);
+  await writeFileAtomic(path, `${text}\n`);
+  return before === undefined ? [] : changedOptions(before, JSON.parse(text) as BatchPlan);
+}
+
+function changedOptions(before: BatchPlan, now: BatchPlan): string[] {
+  const named = ({ options: { backend, sandbox }, again }: BatchPlan): Map<string, unknown> =>
+    // The values of those that are to be given again are not known here.
+    new Map<string, unknown>([
+      ["backend", backend],
+      ...Object.entries(sandbox ?? {}),
+      ...again.map((name) => [name, true] as const),
+    ]);
+  const [old, wanted] = [named(before), named(now)];
+  const names = new Set([...old.keys(), ...wanted.keys()]);
+  return [...names].filter((name) => !isDeepStrictEqual(old.get(name), wanted.get(name)));
 }
 
 /** The options that a batch was run with, to go on with it; `given` are those that were not written down. */

@@ -76,7 +76,12 @@ class RunningTasks implements BatchRun {
     const { backend, concurrency, memory } = await decide(options, this.#planned.tasks);
     const batch = await openBatch(options, this.#planned);
     try {
-      await writePlan(batch.paths.plan, options);
+      const changed = await writePlan(batch.paths.plan, options);
+      const hasResults = [...batch.journal.state.tasks.values()].some(({ outcome }) => outcome !== undefined);
+      if (changed.length > 0 && hasResults) {
+        const message = `the results that are there were made with another ${changed.join(", ")}; they stay as they are`;
+        options.onNote?.({ type: "warning", message });
+      }
       yield* this.#run(batch, options, { backend, concurrency, memory }, () => leaving.abort());
       if (mistake !== undefined) throw mistake.error;
     } finally {

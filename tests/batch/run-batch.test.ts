@@ -62,6 +62,20 @@ describe("a batch", () => {
     await expectNothingLeft(service);
   });
 
+  test("warns when it goes on with sandboxes of another kind", async () => {
+    const service = serve();
+    const options = { tasks: manyTasks(4), out: place.out, backend: service.name };
+    for await (const _ of runBatch({ ...options, concurrency: 1 })) break;
+    const notes: BatchNote[] = [];
+    const onNote = (note: BatchNote): number => notes.push(note);
+    const more = { sandbox: { env: { MODE: "fast" } } };
+    await runAll({ ...options, ...more, onNote });
+    const message = "the results that are there were made with another env.MODE; they stay as they are";
+    expect(notes).toEqual([{ type: "warning", message }]);
+    await runAll({ ...options, ...more, onNote });
+    expect(notes).toHaveLength(1);
+  });
+
   test("starts no more tasks while nobody takes the results", async () => {
     const service = serve();
     const results = runBatch({ tasks: manyTasks(320), out: place.out, backend: service.name, concurrency: 20 });
