@@ -6,6 +6,8 @@ import type { PodPlan } from "./manifests/job.js";
 
 /** Longer than any run takes, in seconds. */
 const LONGEST_LIFE = 7 * 24 * 3_600;
+/** So much later than the process that has it the cluster ends a sandbox, in seconds: calls then fail because of the ttl, not because of a lost pod. */
+const AFTER_TTL = 30;
 
 /** How a sandbox was created, as written to the ledger. Plain data and no secrets. */
 export interface KubernetesPlan {
@@ -25,5 +27,5 @@ export interface KubernetesPlan {
 /** When the cluster ends a pod whatever happens. One that gets no node never starts the guest, which would end it. */
 export function deadlineOf({ expiresAt, keep }: Pick<SandboxEntry, "expiresAt" | "keep">): { deadline?: number } {
   if (expiresAt === undefined) return keep ? {} : { deadline: LONGEST_LIFE };
-  return { deadline: Math.max(1, Math.ceil((Date.parse(expiresAt) - Date.now()) / 1_000)) };
+  return { deadline: Math.max(1, Math.ceil((Date.parse(expiresAt) - Date.now()) / 1_000) + AFTER_TTL) };
 }

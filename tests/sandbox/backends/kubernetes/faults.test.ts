@@ -127,6 +127,12 @@ describeUnless(whyNoFakeCluster(), "what can happen to a cluster, on one of ours
     expect(cluster.api.requests.length).toBeLessThanOrEqual(6);
   });
 
+  it("leaves the end of a ttl to the process that has the sandbox", async () => {
+    await using sandbox = await open({}, { ttl: 60_000 });
+    const job = cluster.store.list("Job").find(({ metadata: { name } }) => name === `glovebox-${sandbox.id}`);
+    expect(job?.["spec"].activeDeadlineSeconds).toBeGreaterThanOrEqual(75);
+  });
+
   it("ends a fork no later than what it was forked from", async () => {
     await using sandbox = await open({}, { ttl: 600_000 });
     await delay(5_100);
