@@ -14,9 +14,12 @@ export function createInspector(opts: {
   ca?: readonly string[] | undefined;
 }): Inspector {
   const { policy, broker, ca } = opts;
+  /** A port of a secret's host at which a rule wants something other than TLS, and no secret is used. */
+  const isOnlyPlain = (host: string, port: number): boolean =>
+    policy().isPlain(host, port) && broker?.changesOf(host, port, "GET") === undefined;
   return {
     inspectionOf(host, port) {
-      const isBrokered = broker?.hosts.some((name) => isNamed(name, host)) ?? false;
+      const isBrokered = broker?.hosts.some((name) => isNamed(name, host)) === true && !isOnlyPlain(host, port);
       const authority = isBrokered || policy().isInspected(host, port) ? opts.authority() : undefined;
       if (authority === undefined) return undefined;
       return {

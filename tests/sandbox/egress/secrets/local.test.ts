@@ -1,10 +1,12 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SandboxEvent } from "../../../../contracts/types.js";
 import { createLocalSandbox } from "../../../../src/sandbox/backends/local.js";
 import type { Sandbox } from "../../../../src/sandbox/types.js";
+import { listen } from "../../../support/egress/running-proxy.js";
 import { type SecretServer, startSecretServer } from "../../../support/egress/secret-server.js";
 import { createScratch, type Scratch } from "../../../support/scratch.js";
 
@@ -179,6 +181,30 @@ print(urllib.request.urlopen(request).read().decode())`;
     // What has not been collected yet counts, too: about 110 MB, whatever the size of the body.
     expect(most).toBeLessThan(256 << 20);
   });
+});
+
+test("a port of the secret's host that a rule says is plain stays so", async () => {
+  const ssh = createServer((socket) => {
+    socket.on("error", () => undefined).write("SSH-2.0-server\r\n");
+    socket.once("data", (line: Buffer) => socket.end(line));
+  });
+  const port = await listen(ssh);
+  const hosts = [`${API}:${server.port}`];
+  await using own = await createLocalSandbox({
+    network: { allow: [...hosts, `plain://${API}:${port}`] },
+    secrets: { TEST_API_KEY: { hosts, header: "X-Api-Key" } },
+  });
+  try {
+    const talk = `exec 3<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT ${API}:${port} HTTP/1.1\\r\\n\\r\\n' >&3
+      read -r -t 20 first <&3; read -r -t 20 empty <&3; read -r -t 20 greeting <&3
+      echo "$first $greeting"; printf '%s' "$TEST_API_KEY" >&3; timeout 20 cat <&3`;
+    const { stdout } = await own.exec({ argv: ["bash", "-c", talk] });
+    expect(stdout).toMatch(/^HTTP\/1\.1 200 Connection established\r SSH-2\.0-server\r\nglovebox\w{32}$/);
+    await own.shell(`curl -sS -H "X-Api-Key: $TEST_API_KEY" ${url()}`);
+    expect(server.asked.at(-1)?.headers["x-api-key"]).toBe(VALUE);
+  } finally {
+    ssh.close();
+  }
 });
 
 describe("the value stays out", () => {
