@@ -69,6 +69,19 @@ describe("the upstream proxy", () => {
     expect(named).toContain("without a password");
     expect(odd).toContain("Invalid HTTPS_PROXY");
     expect(`${named}${odd}`).not.toContain(PASSWORD);
+    // As people write them who have not encoded what an address does not allow.
+    for (const text of ["https://me:p@SECRET@a.corp:1", "http://me:p/SECRET@a.corp:1", "socks5://me:SECRET#1@a.corp"]) {
+      for (const work of [() => upstreamFor(undefined, { HTTPS_PROXY: text }), () => parseUpstream(text, "upstream")]) {
+        expect(refused(work)).toMatch(/^SandboxError: Invalid .*\*\*\*@a\.corp/);
+        expect(refused(work)).not.toContain("SECRET");
+      }
+    }
+  });
+
+  test("has the password as it is, also where it is no text in UTF-8", () => {
+    const find = upstreamFor(undefined, { HTTPS_PROXY: "http://us%zz:p%C3%A4ss%e4@a.corp:1" });
+    const password = Buffer.concat([Buffer.from("us%zz:päss"), Buffer.from([0xe4])]);
+    expect(find("example.com", 443)?.authorization).toBe(`Basic ${password.toString("base64")}`);
   });
 });
 

@@ -1,6 +1,7 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 import { describe } from "../../../util/schema.js";
 import { hostInUrl, normalizeHost, normalizeIPv6 } from "../host-name.js";
+import { decodeBytes } from "../rules/lenient-path.js";
 
 /** A proxy that stands between this machine and the internet. */
 export interface Upstream {
@@ -63,17 +64,27 @@ function ofVariable(scheme: string, variables: Variables, isLenient: boolean): U
 
 function parseUrl(text: string, name: string): Upstream {
   const refuse = (): SandboxError =>
-    new SandboxError("invalid_argument", `Invalid ${name}: expected "http://host:port", got ${describe(text)}`, {
-      hint: WAY_OUT,
-    });
+    new SandboxError(
+      "invalid_argument",
+      `Invalid ${name}: expected "http://host:port", got ${describe(withoutPassword(text))}`,
+      {
+        hint: WAY_OUT,
+      },
+    );
   if (!URL.canParse(text)) throw refuse();
   const { protocol, hostname, port, username, password, pathname, search, hash } = new URL(text);
   const host = normalizeHost(hostname);
   if (protocol !== "http:" || host === undefined || pathname !== "/" || search !== "" || hash !== "") throw refuse();
   const place = { host, port: port === "" ? 80 : Number(port) };
   if (username === "" && password === "") return place;
-  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  return { ...place, authorization: `Basic ${Buffer.from(credentials).toString("base64")}` };
+  // Bytes, which need not be UTF-8.
+  const credentials = Buffer.from(`${decodeBytes(username)}:${decodeBytes(password)}`, "latin1");
+  return { ...place, authorization: `Basic ${credentials.toString("base64")}` };
+}
+
+/** Whatever stands before the last `@` may be a part of a password, with characters that an address does not allow. */
+function withoutPassword(text: string): string {
+  return text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, "$1***@");
 }
 
 /** As curl reads NO_PROXY: a name stands for itself and everything below it. */
