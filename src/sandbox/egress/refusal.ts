@@ -17,7 +17,7 @@ export type BlockReason =
   | "no_request"
   | "not_http";
 
-/** A host that a program did not get, as the program wrote it: 255 printable characters at most. */
+/** A host that a program did not get, as the program wrote it, but for a user and a password before it: 255 printable characters at most. */
 export interface BlockedHost {
   host: string;
   /** Undefined when it could not be read. */
@@ -43,7 +43,8 @@ export class Refusal extends Error {
 
 /** Describes a blocked host. Its name comes from the program and may be anything. */
 export function blockedHost(host: string, port: number | undefined, reason: BlockReason): BlockedHost {
-  return { host: host.slice(0, 255).replace(/[^\x21-\x7e]/g, "?"), port, reason };
+  const shown = host.replace(/^.*@/s, "***@");
+  return { host: shown.slice(0, 255).replace(/[^\x21-\x7e]/g, "?"), port, reason };
 }
 
 const MAX_REPORTS = 500;

@@ -91,6 +91,27 @@ describe("an audit log", () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
+  test("has no password of an address that a program asked for, and neither have warnings", async () => {
+    const [path, events] = [newPath(), [] as SandboxEvent[]];
+    await using sandbox = await open(path, { onEvent: (event) => events.push(event) });
+    const ask = async (request: string): Promise<void> => {
+      const argv = ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/3128; cat >&3; cat <&3 >/dev/null"];
+      await sandbox.exec({ argv, stdin: request });
+    };
+    await ask(`GET http://me:hunter2@${NAME}/ HTTP/1.1\r\nHost: ${NAME}\r\n\r\n`);
+    await ask(`CONNECT me:hunter2@${NAME}:443 HTTP/1.1\r\n\r\n`);
+    await ask(`GET http://${NAME}:${origin.port}/ HTTP/1.1\r\nHost: me:p@hunter2@${NAME}\r\n\r\n`);
+    await expect
+      .poll(() => readEvents(path).map(shortOf))
+      .toEqual([
+        ["blocked", "denied", "malformed_host", `***@${NAME}:undefined`],
+        ["blocked", "denied", "malformed_host", `***@${NAME}:443:undefined`],
+        ["blocked", "denied", "host_mismatch", `***@${NAME}:${origin.port}`],
+      ]);
+    expect(events.filter(({ type }) => type === "warning")).toHaveLength(3);
+    expect(JSON.stringify(events) + readFileSync(path, "utf8")).not.toContain("hunter2");
+  });
+
   test("is added to, by a sandbox that is reopened, too, and by its forks", async () => {
     const path = newPath();
     writeFileSync(path, `{"before":true}\n`);
