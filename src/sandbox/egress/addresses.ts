@@ -45,6 +45,7 @@ const METADATA: readonly (readonly [network: string, bits: number])[] = [
   ["fd20:ce::254", 128],
   ["fd00:c1::a9fe:a9fe", 128],
   ["fd00:42::42", 128],
+  ["fd00:a9fe:a9fe::", 48],
 ];
 const GLOBAL_UNICAST = ["2000::", 3] as const;
 const NAT64 = ["64:ff9b::", 96] as const;
