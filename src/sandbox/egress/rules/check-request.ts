@@ -23,7 +23,7 @@ interface Place {
   readonly isPrivate: boolean;
 }
 
-/** Headers by which some servers take another method or path than the request line has. Many servers don't tell `_` from `-` in a name. */
+/** Headers by which some servers take another method or path than the request line has. Many servers don't tell `_` from `-` in a name, and old ones no sign from another. */
 const OVERRIDING: ReadonlySet<string> = new Set([
   ...["x-http-method-override", "x-http-method", "x-method-override"],
   ...["x-original-url", "x-rewrite-url"],
@@ -40,7 +40,7 @@ export function checkRequest(
   if (rules.length === 0) return;
   const refuse = (why: string, reason: BlockReason): Refusal => new Refusal(403, why, blockedHost(host, port, reason));
   const where = hostInUrl(host);
-  const overriding = headers.find(([name]) => OVERRIDING.has(name.toLowerCase().replaceAll("_", "-")))?.[0];
+  const overriding = headers.find(([name]) => OVERRIDING.has(name.toLowerCase().replace(/[^a-z0-9]/g, "-")))?.[0];
   if (overriding !== undefined) {
     throw refuse(
       `the rules for ${where} do not allow the header ${overriding}: it could make another request of this one`,
