@@ -172,6 +172,24 @@ test("a form as an answer is searched, too", async () => {
   expect(body).toMatch(/^access_token=glovebox\w{32}&scope=a$/);
 });
 
+test("a token comes in by no other field of the answer", async () => {
+  const [token, other] = ["access-in-two-fields", "access-in-a-list"];
+  const fresh = { raw: `token=${token}`, access_token: token, "session-token": other, list: [{ token: other }] };
+  answers = { "/fixed": { type: "application/json", body: JSON.stringify(fresh) } };
+  const { body } = await origin.send(AUTH, { method: "POST", path: "/fixed", headers: FORM }, "a=b");
+  expect(body).not.toContain("access-");
+  const got = JSON.parse(body) as Record<string, string>;
+  expect(got["raw"]).toBe(`token=${got["access_token"]}`);
+  expect(got["list"]).toEqual([{ token: got["session-token"] }]);
+});
+
+test("what only describes a token stays as it is", async () => {
+  const described = { token_type: "Bearer", issued_token_type: "urn:a:b", expires_in: 3600, scope: "a b" };
+  answers = { "/fixed": { type: "application/json", body: JSON.stringify(described) } };
+  const { body } = await origin.send(AUTH, { method: "POST", path: "/fixed", headers: FORM }, "a=b");
+  expect(JSON.parse(body)).toEqual(described);
+});
+
 test.each([
   ["POST", "/%66ixed"],
   ["POST", "//fixed"],

@@ -56,11 +56,15 @@ export function exchangingTokens(vault: TokenVault, otherwise: Rewriting): Rewri
     },
     ofBody(headers) {
       const write = writerFor(headers);
-      const next = otherwise.ofBody(headers);
-      const rewrite = async function* (pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-        yield Buffer.from(write(await readAll(pieces), (answer) => vault.conceal(answer, login)));
+      return async function* (pieces) {
+        const concealed = Buffer.from(write(await readAll(pieces), (answer) => vault.conceal(answer, login)));
+        // Only now: a new token may be in another field as well, where it is masked like every one that is known.
+        const masked = otherwise.ofBody(headers);
+        const once = (async function* () {
+          yield concealed;
+        })();
+        yield* masked?.(once) ?? once;
       };
-      return (pieces) => next?.(rewrite(pieces)) ?? rewrite(pieces);
     },
     ended() {
       isOver = true;

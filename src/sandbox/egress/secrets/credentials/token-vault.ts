@@ -8,7 +8,9 @@ interface VaultedLogin {
 
 /** The most tokens that are known at a time; a program can ask for any number. */
 const MOST = 64;
-const TOKEN_NAME = /^(access|refresh|id)_?token$/i;
+/** `access_token`, `refreshToken`, `token`: not what describes one, such as `token_type`. */
+const TOKEN_NAME = /token$/i;
+const REFRESH_NAME = /refresh[_-]?token$/i;
 
 /** Has the tokens that programs in a sandbox were issued, in the memory of this process only. They have placeholders. */
 export class TokenVault {
@@ -58,9 +60,9 @@ export class TokenVault {
     if (Array.isArray(answer)) return answer.map((each) => this.conceal(each, login));
     if (typeof answer !== "object" || answer === null) return answer;
     const entries = Object.entries(answer).map(([name, value]) => {
-      const [, kind] = TOKEN_NAME.exec(name) ?? [];
-      if (kind === undefined || typeof value !== "string" || value === "") return [name, this.conceal(value, login)];
-      return [name, kind.toLowerCase() === "refresh" ? this.#keepLogin(value, login) : this.#keep(value)];
+      if (!TOKEN_NAME.test(name) || typeof value !== "string" || value === "")
+        return [name, this.conceal(value, login)];
+      return [name, REFRESH_NAME.test(name) ? this.#keepLogin(value, login) : this.#keep(value)];
     });
     return Object.fromEntries(entries);
   }
