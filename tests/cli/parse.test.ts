@@ -148,6 +148,34 @@ describe("values", () => {
     expect(complaint(() => read("1BAD=hunter2secret")).message).not.toContain("hunter2");
   });
 
+  it("what is no host of a secret is not shown: it may be the value", () => {
+    const read = (...texts: string[]): unknown => parseSecrets("--secret", texts, {});
+    const values = [
+      "sk-live-0123456789abcdef",
+      "ghp_0123/4567+89",
+      "eyJhbGciOi.eyJzdWIiOi.c2lnbmF0",
+      "SG.abc123.def456",
+    ];
+    for (const value of [...values, `${values[0]},header=x-key`, `a.test,${values[0]}`]) {
+      const { message, hint = "" } = complaint(() => read(`MY_KEY=${value}`));
+      expect(message).toBe('--secret MY_KEY: what follows "=" is not a list of hosts');
+      expect(hint).toContain("the value itself is taken from the variable MY_KEY");
+      expect(message + hint).not.toContain(value.slice(-10));
+    }
+    for (const hosts of [
+      "*",
+      "*.a.test",
+      "https://a.test/",
+      "a.test:8443",
+      "[::1]:443",
+      "::1",
+      "1.2.3.4",
+      "A.Test",
+      "",
+    ])
+      expect(() => read(`MY_KEY=${hosts}`)).not.toThrow();
+  });
+
   it("a secret may sign, be git's, log in, or be in one place only", () => {
     const known = { API_KEY: { hosts: ["a.test"], header: "x-key", from: { file: "/f" } } };
     const read = (text: string): unknown => Object.values(parseSecrets("--secret", [text], known))[0];

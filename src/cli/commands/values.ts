@@ -125,6 +125,11 @@ const SECRET_FIELDS = ["header", "in", "prefix", "sign", "git", "login"] as cons
 /** Hosts that are given replace those that are known, and with them all that was known but where the value is. */
 function readSecret(what: string, parts: readonly string[], known: SecretRule | undefined): SecretRule {
   const hosts = parts.filter((part) => !part.includes("="));
+  if (!hosts.every(looksLikeHost)) {
+    const name = what.replace(/^.* /, "");
+    const hint = `name the hosts that it is for: ${what}=api.example.com; the value itself is taken from the variable ${name}`;
+    throw new UsageError(`${what}: what follows "=" is not a list of hosts`, hint);
+  }
   const fields = new Map<string, string[]>();
   for (const part of parts.filter((each) => each.includes("="))) {
     const [, field = "", value = ""] = /^([a-z]+)=(.*)$/s.exec(part) ?? [];
@@ -144,6 +149,16 @@ function readSecret(what: string, parts: readonly string[], known: SecretRule | 
   ) as Partial<SecretRule>;
   const base = hosts.length > 0 ? { ...from, hosts } : { ...known, hosts: known?.hosts ?? [] };
   return { ...base, ...given, ...(login && { login: { tokenUrls: login } }) };
+}
+
+/** Whether an error may show a text that should be a host. A key has no dots, or long and mixed letters. What hosts may be, the sandbox itself checks. */
+function looksLikeHost(text: string): boolean {
+  if (text === "" || text === "*" || /^\[?[0-9a-f:.]*:[0-9a-f:.]*\]?(?::\d+)?$/i.test(text)) return true;
+  const host = text.replace(/^[a-z]+:\/\//, "").replace(/[/:].*$/s, "");
+  const isMixed = /[A-Z]/.test(host) && /[a-z]/.test(host) && /\d/.test(host);
+  return (
+    host.includes(".") && !isMixed && !host.startsWith("eyJ") && host.split(".").every(({ length }) => length <= 63)
+  );
 }
 
 /** Reads `key=value`, each key once. What keys and values may be, the sandbox itself checks. */
