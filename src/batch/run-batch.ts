@@ -145,7 +145,7 @@ class RunningTasks implements BatchRun {
       note: (each) => options.onNote?.(each),
       run: (task, attempt: Attempt) => {
         if ("setup" in task) return containers.run(task, attempt);
-        if ("blueprint" in task) return runBlueprintTask(task, attempt);
+        if ("blueprint" in task) return runBlueprintTask(task, attempt, images);
         if (backend === undefined) throw new SandboxError("internal", "No backend was chosen");
         return runCommand(task, attempt, backend, images);
       },
