@@ -85,6 +85,31 @@ test("a large batch has a row for what runs and what failed, and one line for al
   expect(last).not.toMatch(/task-1 /);
 });
 
+test("what is said about all of a batch is folded where the terminal ends, and no row is lost by it", async () => {
+  const output = Object.assign(terminal(80), { rows: 12 });
+  const ids = Array.from({ length: 60 }, (_, at) => `task-${at}`);
+  const busy = {
+    ...progress,
+    ...{ total: 10_000, done: 4321, passed: 4000, failed: 300, refused: 21, running: 100 },
+    ...{ retries: 140, causes: { unavailable: 120, backend_lost: 20 }, rate: 44, remainingMs: 129_000, costUsd: 12 },
+  };
+  const view = new LiveView(output, { NO_COLOR: "1" }, ids, () => busy);
+  try {
+    for (const id of ids) view.set(id, "running");
+    let drawn = "";
+    await expect.poll(() => (drawn += String(output.read() ?? ""))).toContain("$12.00");
+    const lines = drawn.slice(0, drawn.indexOf("\x1b[?7h")).split("\n");
+    expect(lines.slice(-3)).toEqual([
+      "4321 of 10000 done · 100 running · 4000 passed · 300 failed · 21 refused",
+      "140 retries (unavailable 120, backend_lost 20) · 44/s · 2 min 9 s left · $12.00",
+      "",
+    ]);
+    expect(lines.length).toBeLessThanOrEqual(12);
+  } finally {
+    view.stop();
+  }
+});
+
 test("the live line shows the tool call under way, and turns and cost as they grow", async () => {
   const output = terminal(120);
   const reporter = createLiveReporter(output, createStyle(output, { NO_COLOR: "1" }));

@@ -1,7 +1,7 @@
 import type { AttemptStage, BatchProgress } from "../../../batch.js";
 import { toInertLine } from "../../../util/inert-text.js";
 import { columnsOf, createStyle, formatTable, type Output, type Style } from "../../terminal.js";
-import { progressText } from "./progress-text.js";
+import { progressLines } from "./progress-text.js";
 
 const TICK = 200;
 /** More tasks than these have no row of their own when all is over. */
@@ -61,13 +61,14 @@ export class LiveView {
   }
 
   #draw(least = 3): void {
-    const room = Math.max(least, (this.#output.rows ?? 24) - 3);
+    const all = this.#timer === undefined ? [] : progressLines(this.#progress(), columnsOf(this.#output));
+    const room = Math.max(least, (this.#output.rows ?? 24) - all.length - 2);
     const sorted = [...this.#rows].sort(([, a], [, b]) => ORDER.indexOf(a.stage) - ORDER.indexOf(b.stage));
     const shown = sorted.slice(0, room).map(([id, row]) => this.#cells(id, row));
     const more = sorted.length - shown.length;
     const lines = formatTable(shown).split("\n").slice(0, -1);
     if (more > 0) lines.push(this.#style.dim(`and ${more} more`));
-    if (this.#timer !== undefined) lines.push(this.#style.bold(progressText(this.#progress())));
+    lines.push(...all.map(this.#style.bold));
     const up = this.#height > 0 ? `\x1b[${this.#height}A` : "";
     // Turn line wrapping off: a wrapped line would take two rows, and the cursor would not move up far enough.
     this.#output.write(`${up}\x1b[J\x1b[?7l${lines.map((line) => `${line}\n`).join("")}\x1b[?7h`);

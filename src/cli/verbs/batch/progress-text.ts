@@ -1,7 +1,25 @@
 import type { BatchProgress } from "../../../batch.js";
 
+const BETWEEN = " · ";
+
 /** How far a batch is, as one line. */
 export function progressText(progress: BatchProgress): string {
+  return partsOf(progress).join(BETWEEN);
+}
+
+/** How far a batch is, in lines that are not wider than so many columns. */
+export function progressLines(progress: BatchProgress, columns: number): string[] {
+  const lines: string[] = [];
+  for (const part of partsOf(progress)) {
+    const last = lines.at(-1);
+    const longer = `${last}${BETWEEN}${part}`;
+    if (last !== undefined && longer.length <= columns) lines[lines.length - 1] = longer;
+    else lines.push(part);
+  }
+  return lines;
+}
+
+function partsOf(progress: BatchProgress): string[] {
   const { total, done, running, rate, remainingMs, costUsd, retries } = progress;
   return [
     `${done} of ${total} done`,
@@ -11,7 +29,7 @@ export function progressText(progress: BatchProgress): string {
     ...(rate === undefined ? [] : [`${rate < 10 ? rate.toFixed(1) : Math.round(rate)}/s`]),
     ...(remainingMs === undefined || done === total ? [] : [`${timeText(remainingMs)} left`]),
     ...(costUsd === undefined ? [] : [`$${costUsd.toFixed(2)}`]),
-  ].join(" · ");
+  ];
 }
 
 /** How a batch ended, as one line. */
