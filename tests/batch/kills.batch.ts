@@ -23,14 +23,18 @@ describe("on Docker", () => {
     if (reason === undefined) env = { DOCKER_HOST: await useEngine(BUSYBOX) };
   }, SET_UP_LIMIT);
 
-  // A thousand would take the engine several minutes; GLOVEBOX_BATCH_TASKS=1000 runs them.
-  const count = Number(process.env["GLOVEBOX_BATCH_TASKS"] ?? 120);
-  test(`${count} tasks have one result each though their driver was killed three times, and nothing is left`, async ({
+  test("1,000 tasks have one result each though their driver was killed three times, and nothing is left", async ({
     skip,
   }) => {
     if (reason !== undefined) skip(reason);
-    await killAndGoOn(bench, { name: "docker", count, argv: ["-b", "docker", "--image", BUSYBOX, "-c", "8"], env });
+    await killAndGoOn(bench, {
+      name: "docker",
+      count: 1000,
+      argv: ["-b", "docker", "--image", BUSYBOX, "-c", "8"],
+      env,
+    });
     const left = (): Promise<{ Names: string[] }[]> => askEngine("GET", "/containers/json", { all: true });
     await expect.poll(async () => (await left()).length).toBe(0);
-  });
+    // The engine itself takes about a minute for them on two cores, and several beside other work.
+  }, 900_000);
 });
