@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { lstatSync, mkdirSync } from "node:fs";
+import { lstatSync, mkdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { syncPath } from "../machine/atomic-file.js";
@@ -55,6 +55,7 @@ export async function openBatch(
   makeFolder(paths.folder);
   const lock = await lockBatch(paths);
   try {
+    refuseForeign(paths);
     const journal = await Journal.open(paths.journal, paths.results);
     try {
       const { header } = journal.state;
@@ -122,6 +123,17 @@ function makeFolder(folder: string): void {
   } catch (error) {
     throw toSandboxError(error, { operation: "make the directory of the batch" });
   }
+}
+
+/** Without a journal, files with the names of ours are somebody's, or results whose journal is gone: they would be lost. */
+function refuseForeign({ folder, journal, results, plan, page }: BatchPaths): void {
+  const isThere = (path: string): boolean => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0;
+  const found = isThere(journal) ? undefined : [results, plan, page].find(isThere);
+  if (found === undefined) return;
+  throw new SandboxError("conflict", `${found} would be overwritten: ${folder} has no journal of a batch`, {
+    retryable: false,
+    hint: "name another directory with out, or move the file away",
+  });
 }
 
 async function lockBatch({ folder, lock: base }: BatchPaths): Promise<Contender> {

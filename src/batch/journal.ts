@@ -134,7 +134,12 @@ export async function readJournal(path: string): Promise<JournalState> {
       await file.close();
     }
   } catch (error) {
-    throw toSandboxError(error, { operation: "read the journal" });
+    const failure = toSandboxError(error, { operation: "read the journal" });
+    if (failure.code !== "not_found") throw failure;
+    throw new SandboxError("not_found", `${path} is gone: nothing says what was done`, {
+      cause: error,
+      hint: OTHER_PLACE,
+    });
   }
 }
 

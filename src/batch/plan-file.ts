@@ -30,7 +30,10 @@ export async function writePlan(path: string, options: BatchOptions): Promise<st
   const kept = { ...written, ...(repo !== undefined && { repo: isHere ? resolve(repo) : repo }) };
   const plan: BatchPlan = { version: VERSION, writtenAt: isoTime(), options: { ...rest, sandbox: kept }, again };
   const text = JSON.stringify(plan);
-  const before = await readPlanFile(path).catch(() => undefined);
+  const before = await readPlanFile(path).catch((error: SandboxError) => {
+    if (error.code === "unsupported") throw error;
+    return undefined;
+  });
   await writeFileAtomic(path, `${text}\n`);
   return before === undefined ? [] : changedOptions(before, JSON.parse(text) as BatchPlan);
 }
@@ -75,14 +78,11 @@ export async function readPlanFile(path: string): Promise<BatchPlan> {
     plan = JSON.parse(await readFile(path, "utf8")) as BatchPlan;
   } catch (error) {
     const { code, message } = toSandboxError(error);
-    throw new SandboxError(
-      error instanceof SyntaxError ? "tampered" : code,
-      `There is no batch to read in ${path}: ${message}`,
-      {
-        cause: error,
-        hint: "name the directory of a batch; glovebox batch run makes it",
-      },
-    );
+    const why = code === "not_found" ? "" : `: ${message}`;
+    throw new SandboxError(error instanceof SyntaxError ? "tampered" : code, `There is no batch in ${path}${why}`, {
+      cause: error,
+      hint: "name the directory of a batch; glovebox batch run makes it",
+    });
   }
   if (plan?.version === VERSION && Array.isArray(plan.options?.tasks)) return plan;
   throw new SandboxError("unsupported", `${path} was not written by this version of Glovebox`, {

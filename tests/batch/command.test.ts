@@ -244,7 +244,7 @@ describe("glovebox batch", () => {
     ["a shard that is none", ["run", "x.jsonl", "--shard", "5/4"], 2, "--shard takes i/n"],
     ["money that is none", ["run", "x.jsonl", "--max-cost", "lots"], 2, "--max-cost"],
     ["a retry of nothing", ["retry", "x.jsonl"], 2, "--only"],
-    ["a batch that is not there", ["status", "x.jsonl"], 1, "no batch to read in"],
+    ["a batch that is not there", ["status", "x.jsonl"], 1, "There is no batch in"],
     ["a command for one that has its own", ["resume", "x.jsonl", "--", "true"], 2, "has the command that it was"],
     ["a format for what is not exported", ["run", "x.jsonl", "--format", "csv"], 2, "batch export takes it"],
     ["outcomes for what is not repeated", ["resume", "x.jsonl", "--only", "infra"], 2, "batch retry takes it"],
@@ -266,8 +266,11 @@ describe("glovebox batch", () => {
       ['{"id":"a","run":\n', "line 1: this is no JSON"],
       ['["a"]\n', "line 1: expected an object"],
       ['{"run":"x"}\n', "line 1: Invalid task.id"],
-      ['{"id":"a","run":"x","timeout":"soon"}\n', "line 1: Invalid task.timeout"],
+      ['{"id":"a","run":"x","timeout":"soon"}\n', "line 1: Invalid task.timeout: expected a time such as 90s"],
       ['{"taskId":"a"}\n', "line 1: task has no image"],
+      // Some programs begin a text with a mark of its encoding; it is no part of the first task.
+      ['\uFEFF{"id":"a","rnu":"x"}\n', 'line 1: Unknown option "rnu"'],
+      ['{"id":"a"}\n', 'The task "a" has nothing to run'],
       ["\n", "has no task"],
     ];
     for (const [text, words] of wrong) {
