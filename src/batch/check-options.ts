@@ -1,3 +1,4 @@
+import { SandboxError } from "../../contracts/errors.js";
 import * as is from "../util/schema.js";
 import { check, invalidArgument, type Schema } from "../util/schema.js";
 import type { BatchOptions, BatchShard, BatchTask, BlueprintTask, CommandTask, ContainerTask } from "./types.js";
@@ -56,13 +57,12 @@ const containers: Schema<ContainerTask> = is.object<ContainerTask>({
 
 /** A deadline in a file: with its unit, or in milliseconds. */
 type Written<T> = Omit<T, "timeout"> & { timeout?: number | string };
-const writtenTimeout = is.and(
-  is.scalar(["string", "integer"], { pattern: is.DURATION_PATTERN, minimum: 1 }),
-  (value, where) => {
-    if (is.parseDuration(value) !== undefined) return;
-    throw invalidArgument(where, "a time such as 90s or 10m, or whole milliseconds", value);
-  },
-);
+const TIME = "a time such as 90s or 10m, or whole milliseconds";
+const writtenTimeout: Schema<number | string> = is.custom((value, where) => {
+  const time = typeof value === "string" || typeof value === "number" ? is.parseDuration(value) : undefined;
+  if (time === undefined) throw invalidArgument(where, TIME, value);
+  check(time, is.timeout, where);
+});
 const writtenCommand = is.object<Written<CommandTask>>(
   { ...commandFields, timeout: writtenTimeout },
   {},
@@ -143,5 +143,7 @@ export function checkBatchOptions(options: BatchOptions): void {
   if (maxCost === undefined || pricePerHour !== undefined) return;
   const unpriced = tasks.find((each) => !("blueprint" in each));
   if (unpriced === undefined) return;
-  throw invalidArgument("maxCost", `no limit without pricePerHour: nothing says what "${unpriced.id}" costs`, maxCost);
+  throw new SandboxError("invalid_argument", `maxCost needs pricePerHour: nothing says what "${unpriced.id}" costs`, {
+    hint: "say what an hour of a sandbox costs: pricePerHour, or --price-per-hour 0.12",
+  });
 }

@@ -38,7 +38,8 @@ async function readText(path: string): Promise<string> {
   try {
     const bytes = await readFile(path);
     if (bytes.length > MAX_BYTES) throw new SandboxError("limit_exceeded", `it is larger than ${MAX_BYTES} bytes`);
-    return bytes.toString("utf8");
+    // Some programs begin a text with a mark of its encoding.
+    return bytes.toString("utf8").replace(/^\uFEFF/, "");
   } catch (error) {
     const { code, message } = toSandboxError(error);
     throw new SandboxError(code, `Cannot read the tasks in "${path}": ${message}`, {

@@ -2,9 +2,10 @@ import type { Backend } from "../../contracts/backend.js";
 import { DEFAULT_OPERATION_TIMEOUT, type Sandbox } from "../../contracts/sandbox.js";
 import type { SandboxEvent } from "../../contracts/types.js";
 import { discardLive } from "../sandbox/host.js";
-import { type OpenOptions, openSandbox, removeSandbox } from "../sandbox.js";
+import { type OpenOptions, openSandbox } from "../sandbox.js";
 import { defined } from "../util/defined.js";
 import { type Attempt, labelsOf, MAX_OUTPUT } from "./attempt.js";
+import { removeLeft } from "./left-sandboxes.js";
 import type { OncePerKey } from "./once-per-key.js";
 import { commandOf } from "./plan-tasks.js";
 import type { CommandTask } from "./types.js";
@@ -27,7 +28,7 @@ export async function runCommand(
   const image = backend.images === undefined ? undefined : (opts.image ?? backend.defaultImage);
   const open = (): Promise<Sandbox> => openSandbox(opts);
   const sandbox =
-    (adopted === undefined ? undefined : await adopt(adopted, opts)) ??
+    (adopted === undefined ? undefined : await adopt(adopted, opts, attempt.note)) ??
     // What the first one fetches or builds, the others find.
     (await (image === undefined ? open() : images.first(image, open)));
   if (opts.keep === true) discardLive(sandbox.id);
@@ -81,12 +82,16 @@ export function isAdoptable(backend: Backend): boolean {
 }
 
 /** Reopens what an earlier driver has made for this attempt; undefined if that is no longer possible. */
-async function adopt(id: string, { backend, signal, ...opts }: OpenOptions): Promise<Sandbox | undefined> {
+async function adopt(
+  id: string,
+  { backend, signal, ...opts }: OpenOptions,
+  note: Attempt["note"],
+): Promise<Sandbox | undefined> {
   try {
     return await openSandbox({ id, ...defined({ backend, signal }), ...duringCall(opts) });
   } catch (error) {
     if (signal?.aborted === true) throw error;
-    await removeSandbox(id).catch(() => undefined);
+    await removeLeft(id, note);
     return undefined;
   }
 }
