@@ -170,6 +170,8 @@ describe("values", () => {
       "[::1]:443",
       "::1",
       "1.2.3.4",
+      "localhost",
+      "gitlab:8443",
       "A.Test",
       "",
     ])

@@ -151,10 +151,11 @@ function readSecret(what: string, parts: readonly string[], known: SecretRule | 
   return { ...base, ...given, ...(login && { login: { tokenUrls: login } }) };
 }
 
-/** Whether an error may show a text that should be a host. A key has no dots, or long and mixed letters. What hosts may be, the sandbox itself checks. */
+/** Whether an error may show a text that should be a host. A key has digits and no dots, or mixed letters. What hosts may be, the sandbox itself checks. */
 function looksLikeHost(text: string): boolean {
   if (text === "" || text === "*" || /^\[?[0-9a-f:.]*:[0-9a-f:.]*\]?(?::\d+)?$/i.test(text)) return true;
   const host = text.replace(/^[a-z]+:\/\//, "").replace(/[/:].*$/s, "");
+  if (/^[a-z][a-z-]{0,19}$/.test(host)) return true;
   const isMixed = /[A-Z]/.test(host) && /[a-z]/.test(host) && /\d/.test(host);
   return (
     host.includes(".") && !isMixed && !host.startsWith("eyJ") && host.split(".").every(({ length }) => length <= 63)
