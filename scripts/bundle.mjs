@@ -8,7 +8,10 @@ import { licencesOf } from "./third-party.mjs";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const { name, exports, dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const packages = [name, ...Object.keys(dependencies), ...Object.keys(peerDependencies)];
-const external = (id) => id.startsWith("node:") || packages.some((each) => id === each || id.startsWith(`${each}/`));
+const isOfPackage = (id) => packages.some((each) => id === each || id.startsWith(`${each}/`));
+/** What is bundled has what it imports bundled as well: a package that is optional for our users may not be there. */
+const external = (id, importer = "") =>
+  id.startsWith("node:") || (isOfPackage(id) && !/[\\/]node_modules[\\/]/.test(importer));
 
 /**
  * Bundles the sources in `from` into few files: Node takes longer to load hundreds of small ones than to run them. The

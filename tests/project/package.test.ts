@@ -216,6 +216,17 @@ describe.each([
     expect(stdout).toBe("from the binary\n");
   });
 
+  it("serves models with nothing else installed", async ({ skip }) => {
+    if (missing !== undefined) skip(missing);
+    const program = join(place, "node_modules", ".bin", "glovebox");
+    const serving = run(node, [program, "mcp"], { cwd: place });
+    const clientInfo = { name: "raw", version: "1" };
+    const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
+    serving.child.stdin?.end(`${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params })}\n`);
+    const { stdout } = await serving;
+    expect(JSON.parse(stdout)).toMatchObject({ id: 1, result: { serverInfo: { name: "glovebox" } } });
+  });
+
   it("shows TypeScript in the stack of an error, where Node is asked to", async ({ skip }) => {
     if (missing !== undefined) skip(missing);
     const source = `
