@@ -2,12 +2,13 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import * as is from "../util/schema.js";
+import { answerPreflight, isPreflight, letPageRead } from "./http/cors.js";
 import { passOn } from "./http/pass-on.js";
 import { RateLimit } from "./http/rate-limit.js";
 import { readBody } from "./http/read-body.js";
 import { isKnownHost, isKnownOrigin } from "./http/site-check.js";
 import { TokenCheck } from "./http/token-check.js";
-import { MAX_MESSAGE } from "./limits.js";
+import { MAX_MESSAGE, MAX_OPEN } from "./limits.js";
 import type { McpServer } from "./server.js";
 
 /** Options of `serveHttp`. */
@@ -39,6 +40,7 @@ const RATE = 50;
 const HEAD_TIME = 10_000;
 const BODY_TIME = 60_000;
 const MAX_CONNECTIONS = 256;
+const RETRY = { "retry-after": "1" };
 
 const schema: is.Schema<HttpOptions> = is.object({
   port: is.whole(0, 65_535),
@@ -90,6 +92,7 @@ class Gate {
   readonly #options: HttpOptions;
   readonly #tokens: TokenCheck;
   readonly #rate: RateLimit;
+  readonly #open = new Map<string, number>();
 
   constructor(options: HttpOptions) {
     this.#options = options;
@@ -97,17 +100,25 @@ class Gate {
     this.#rate = new RateLimit(options.rate ?? RATE);
   }
 
-  /** Whose request it is, or a `Refusal`. */
-  admit({ headers, url = "" }: IncomingMessage): string {
+  /** Refuses a request that is for another server, or from a page that is not allowed. */
+  checkSite({ headers, url = "" }: IncomingMessage): void {
     const { allowHosts = [], allowOrigins = [] } = this.#options;
     if (!isKnownHost(headers.host, allowHosts)) throw new Refusal(403, "This host is not served here");
     if (!isKnownOrigin(headers.origin, allowOrigins)) throw new Refusal(403, "This origin may not send requests");
     if (url.split("?")[0] !== PATH) throw new Refusal(404, `There is nothing but ${PATH}`);
+  }
+
+  /** Whose request it is, or a `Refusal`. Counts as open until the response is over. */
+  admit({ headers }: IncomingMessage, response: ServerResponse): string {
     const owner = this.#tokens.ownerOf(headers.authorization);
     if (owner === undefined) {
       throw new Refusal(401, "A valid bearer token is required", { "www-authenticate": 'Bearer realm="glovebox"' });
     }
-    if (!this.#rate.take(owner)) throw new Refusal(429, "Too many requests", { "retry-after": "1" });
+    if (!this.#rate.take(owner)) throw new Refusal(429, "Too many requests", RETRY);
+    const open = this.#open.get(owner) ?? 0;
+    if (open >= MAX_OPEN) throw new Refusal(429, `${MAX_OPEN} requests are open, which is the most`, RETRY);
+    this.#open.set(owner, open + 1);
+    response.once("close", () => this.#open.set(owner, (this.#open.get(owner) ?? 1) - 1));
     return owner;
   }
 }
@@ -116,7 +127,10 @@ async function answer(mcp: McpServer, gate: Gate, request: IncomingMessage, resp
   let owner: string;
   let body: Buffer;
   try {
-    owner = gate.admit(request);
+    gate.checkSite(request);
+    letPageRead(request, response);
+    if (isPreflight(request)) return answerPreflight(request, response);
+    owner = gate.admit(request, response);
     body = await readBody(request, MAX_MESSAGE);
   } catch (error) {
     return refuse(response, error);

@@ -16,3 +16,7 @@ export const MAX_CALLS = 32;
 export const MAX_RUNS = 4;
 /** Open sandboxes of one client. */
 export const MAX_SANDBOXES = 8;
+/** Sessions of one client over HTTP. */
+export const MAX_SESSIONS = 32;
+/** Requests of one client over HTTP that are open at the same time: its calls, and what it listens to. */
+export const MAX_OPEN = 64;

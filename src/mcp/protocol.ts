@@ -8,7 +8,6 @@ import {
   inputRequired,
   inputResponse,
   type ListToolsResult,
-  type McpHttpHandler,
   type McpServerFactory,
   ProtocolError,
   ProtocolErrorCode,
@@ -20,7 +19,9 @@ import {
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { ownVersion } from "../util/own-version.js";
 import type { CallContext, ListedTool, ToolCalls } from "./calls.js";
-import { CancellableCalls } from "./cancellable-calls.js";
+import { MAX_MESSAGE } from "./limits.js";
+import { CancellableCalls } from "./protocol/cancellable-calls.js";
+import { Sessions } from "./protocol/sessions.js";
 import type { McpTransport } from "./transport.js";
 
 /** What a protocol server needs to know. */
@@ -57,11 +58,28 @@ export function serveTransport(
   );
 }
 
-/** Makes the handler of HTTP requests. `authInfo.clientId` is the owner. */
-export function createHttpHandler(setting: ProtocolSetting): McpHttpHandler {
+/** What answers HTTP requests. */
+export interface HttpHandler {
+  fetch(request: Request, owner: string): Promise<Response>;
+  close(): Promise<void>;
+}
+
+/** Makes the handler of HTTP requests of all clients. */
+export function createHttpHandler(setting: ProtocolSetting): HttpHandler {
   warmUp();
+  const onerror = (error: Error): void => setting.onError(error);
   const factory = factoryOf(setting, ({ authInfo }) => authInfo?.clientId ?? "", new CancellableCalls());
-  return createMcpHandler(factory, { onerror: (error) => setting.onError(error) });
+  const single = createMcpHandler(factory, { onerror, maxRequestBodySize: MAX_MESSAGE });
+  const sessions = new Sessions((owner) => createServer(setting, owner, undefined), onerror);
+  return {
+    async fetch(request, owner) {
+      const answer = await sessions.fetch(request, owner);
+      return answer ?? (await single.fetch(request, { authInfo: { token: "", clientId: owner, scopes: [] } }));
+    },
+    async close() {
+      await Promise.all([sessions.close(), single.close()]);
+    },
+  };
 }
 
 let isWarm = false;

@@ -95,7 +95,7 @@ export async function createMcpServer(options: McpServerOptions = {}): Promise<M
     },
     fetch(request, owner) {
       handler ??= createHttpHandler(setting);
-      return handler.fetch(request, { authInfo: { token: "", clientId: owner, scopes: [] } });
+      return handler.fetch(request, owner);
     },
     close,
     [Symbol.asyncDispose]: close,

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { CancellableCalls } from "../../src/mcp/cancellable-calls.js";
+import { CancellableCalls } from "../../src/mcp/protocol/cancellable-calls.js";
 
 const ended = async (signal: AbortSignal): Promise<string> =>
   await new Promise((resolve) => signal.addEventListener("abort", () => resolve("cancelled")));

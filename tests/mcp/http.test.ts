@@ -1,4 +1,4 @@
-import { request } from "node:http";
+import { type ClientRequest, request } from "node:http";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RateLimit } from "../../src/mcp/http/rate-limit.js";
@@ -137,6 +137,73 @@ describe("a server over HTTP", () => {
     expect((await send(bearer, undefined, { path: "/" })).status).toBe(404);
     expect((await send(bearer, undefined, { path: "/mcp/../x" })).status).toBe(404);
     expect((await send(bearer, "", { method: "GET" })).status).toBe(405);
+  });
+
+  it.each(ERAS)("takes requests of up to 10 MiB, era %s", async (_, era) => {
+    await using client = await connect(OURS, era);
+    const id = fieldsOf(await client.call("sandbox_create", {}))["sandbox_id"];
+    const content = "x".repeat(9 << 20);
+    expect(await client.text("file_write", { sandbox_id: id, path: "large", content })).toBe(
+      `wrote ${9 << 20} bytes to large`,
+    );
+    await client.text("sandbox_destroy", { sandbox_id: id });
+  });
+
+  it("lets a page of a known origin read its answers, as browsers ask for it", async () => {
+    const origin = "https://page.example";
+    const ask = { "access-control-request-method": "POST", "access-control-request-headers": "authorization,mcp-name" };
+    const preflight = await send({ origin, ...ask }, "", { method: "OPTIONS" });
+    expect(preflight.status).toBe(204);
+    expect(preflight.headers).toMatchObject({
+      "access-control-allow-origin": origin,
+      "access-control-allow-methods": "GET, POST, DELETE",
+      "access-control-allow-headers": "authorization,mcp-name",
+    });
+    for (const headers of [{ ...bearer, origin }, { origin }]) {
+      expect((await send(headers)).headers["access-control-allow-origin"]).toBe(origin);
+    }
+    const evil = await send({ origin: "https://evil.example", ...ask }, "", { method: "OPTIONS" });
+    expect([evil.status, evil.headers["access-control-allow-origin"]]).toEqual([403, undefined]);
+    expect((await send({}, "", { method: "OPTIONS" })).status).toBe(401);
+  });
+
+  it("sends the head of a stream at once", async () => {
+    await using client = await connect(OURS);
+    const id = fieldsOf(await client.call("sandbox_create", {}))["sandbox_id"];
+    const params = { name: "exec", arguments: { sandbox_id: id, command: "sleep 600" } };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+    const accept = "application/json, text/event-stream";
+    const headers = { ...bearer, accept, "content-type": "application/json", "mcp-protocol-version": "2025-06-18" };
+    // It would come with the first sign of life, after 15 seconds.
+    const answer = await fetch(http.url, { method: "POST", headers, body, signal: AbortSignal.timeout(10_000) });
+    expect(answer.headers.get("content-type")).toBe("text/event-stream");
+    await answer.body?.cancel();
+    await client.text("sandbox_destroy", { sandbox_id: id });
+  });
+
+  it("bounds how many requests of a token are open, and leaves the others theirs", async () => {
+    await using many = await serveHttp(mcp, { tokens: [OURS, OTHERS], rate: 1_000 });
+    const { port } = new URL(many.url);
+    const status = async (sent: ClientRequest): Promise<number | undefined> =>
+      await new Promise((resolve) => sent.on("response", (answer) => resolve(answer.resume().statusCode)));
+    const open = (token: string): ClientRequest => {
+      const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+      const sent = request({ host: "127.0.0.1", port, path: "/mcp", method: "POST", headers });
+      sent.on("error", () => undefined).write("{");
+      return sent;
+    };
+    const all = Array.from({ length: 64 }, () => open(OURS));
+    await expect.poll(() => status(open(OURS))).toBe(429);
+    const other = open(OTHERS);
+    other.end("}");
+    expect(await status(other)).toBe(400);
+    for (const sent of all) sent.destroy();
+    const last = async (): Promise<number | undefined> => {
+      const sent = open(OURS);
+      sent.end("}");
+      return await status(sent);
+    };
+    await expect.poll(last).toBe(400);
   });
 
   it("limits how fast a token may ask", () => {

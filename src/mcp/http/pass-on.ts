@@ -13,6 +13,8 @@ export async function passOn(
   const answer = await fetch(toWeb(request, body, gone.signal)).catch(() => new Response(null, { status: 500 }));
   const headers = Object.fromEntries(answer.headers);
   response.writeHead(answer.status, headers);
+  // What is streamed may have nothing to say for a while.
+  if (headers["content-type"] === "text/event-stream") response.flushHeaders();
   const left = new Promise<void>((resolve) => gone.signal.addEventListener("abort", () => resolve(), { once: true }));
   const reader = answer.body?.getReader();
   for (;;) {

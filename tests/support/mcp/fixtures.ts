@@ -2,6 +2,7 @@ import { type CallToolResult, inputRequired, type Server } from "@modelcontextpr
 import type { ToolRequests } from "../../../src/mcp/protocol.js";
 import { ASKING } from "./asking-fixtures.js";
 import { addPages, DOT } from "./page-fixtures.js";
+import { addSessionRequests, IN_SESSIONS } from "./session-fixtures.js";
 
 type Call = (...args: Parameters<ToolRequests["call"]>) => ReturnType<ToolRequests["call"]>;
 
@@ -30,6 +31,8 @@ const FIXTURES: Readonly<Record<string, Call>> = {
   ...Object.fromEntries(
     Object.entries(ASKING).map(([name, ask]): [string, Call] => [name, async (_, { mcpReq }) => ask(mcpReq)]),
   ),
+  ...IN_SESSIONS,
+  json_schema_2020_12_tool: async () => text("its schema is listed"),
   test_streaming_elicitation: async () => text("no request of its own"),
   async test_logging_tool(_, { mcpReq }) {
     await mcpReq.log("info", "only for those who asked");
@@ -50,14 +53,41 @@ const FIXTURES: Readonly<Record<string, Call>> = {
   },
 };
 
+/** A schema with the keywords that must reach clients as they are. */
+const RICH_SCHEMA = {
+  $schema: "https://json-schema.org/draft/2020-12/schema",
+  type: "object" as const,
+  $defs: {
+    address: {
+      $anchor: "addressDef",
+      type: "object",
+      properties: { street: { type: "string" }, city: { type: "string" } },
+    },
+  },
+  properties: {
+    name: { type: "string" },
+    address: { $ref: "#/$defs/address" },
+    contactMethod: { type: "string", enum: ["phone", "email"] },
+    phone: { type: "string" },
+    email: { type: "string" },
+  },
+  allOf: [{ anyOf: [{ required: ["phone"] }, { required: ["email"] }] }],
+  if: { properties: { contactMethod: { const: "phone" } }, required: ["contactMethod"] },
+  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+  then: { required: ["phone"] },
+  else: { required: ["email"] },
+  additionalProperties: false,
+};
+
 /** Adds what the official tests call by name to a server; its transport, its checks and everything else are as users have them. */
 export function addFixtures(server: Server, own: ToolRequests): void {
   const listed = Object.keys(FIXTURES).map((name) => ({
     name,
     description: "Called by the official tests.",
-    inputSchema: { type: "object" as const },
+    inputSchema: name === "json_schema_2020_12_tool" ? RICH_SCHEMA : { type: "object" as const },
   }));
   addPages(server);
+  addSessionRequests(server);
   server.setRequestHandler("tools/list", () => ({ tools: [...own.list().tools, ...listed] as never }));
   server.setRequestHandler("tools/call", (request, context) =>
     (FIXTURES[request.params.name] ?? own.call)(request, context),
