@@ -2,10 +2,10 @@ import type { NetworkPolicy } from "../../contracts/types.js";
 import type { McpServerOptions } from "./options.js";
 
 /** What the server tells a model about itself, in less than a kilobyte. */
-export function instructionsFor({
-  multi = false,
-  sandbox: { network, repo, workDir = "/workspace" } = {},
-}: McpServerOptions): string {
+export function instructionsFor(
+  { multi = false, sandbox: { repo, workDir = "/workspace" } = {} }: McpServerOptions,
+  network: NetworkPolicy | undefined,
+): string {
   return [
     multi
       ? "Commands and files are in sandboxes that you make with sandbox_create."

@@ -1,3 +1,4 @@
+import type { NetworkPolicy } from "../../contracts/types.js";
 import { findSandboxId } from "../ledger.js";
 import {
   capabilitiesOf,
@@ -20,4 +21,17 @@ export async function withServerDefaults(options: OpenOptions): Promise<OpenOpti
   if (ifExists === "reopen" && name !== undefined && (await findSandboxId(name)) !== undefined) return filled;
   const can = (await capabilitiesOf(backend))?.paths?.includes("sandbox") === true;
   return can ? { ...filled, paths: "sandbox" } : filled;
+}
+
+/** The network that the sandboxes will have; undefined: one that exists is opened again, which has its own. What is wrong is said by the first call. */
+export async function networkOf(options: OpenOptions): Promise<NetworkPolicy | undefined> {
+  const {
+    network,
+    backend = chooseBackend(process.env),
+    id,
+    ifExists,
+  } = await withUserConfig(options).catch(() => options);
+  if (network !== undefined || id !== undefined || ifExists === "reopen") return network;
+  const able = (await capabilitiesOf(backend).catch(() => undefined))?.network;
+  return able?.includes("none") === false ? "full" : "none";
 }

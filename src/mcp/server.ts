@@ -6,7 +6,7 @@ import type { AnswerStyle } from "./answer.js";
 import { ToolCalls } from "./calls.js";
 import { instructionsFor } from "./instructions.js";
 import { MAX_RUNS } from "./limits.js";
-import { withServerDefaults } from "./open-options.js";
+import { networkOf, withServerDefaults } from "./open-options.js";
 import { type CheckedOptions, checkOptions, type McpServerOptions } from "./options.js";
 import type { ProtocolSetting } from "./protocol.js";
 import { OwnedRuns } from "./runs.js";
@@ -57,9 +57,10 @@ export async function createMcpServer(options: McpServerOptions = {}): Promise<M
     return await open({ ...(await withServerDefaults(asked)), signal });
   }, maxSandboxes);
   const runs = await createRuns(checked);
-  const tools = createTools({ options: checked, style, sandboxes, runs });
+  const network = await networkOf(wanted);
+  const tools = createTools({ options: checked, style, sandboxes, runs, network });
   const calls = new ToolCalls(tools, sandboxes, { multi, structured, maxCalls, style });
-  const setting: ProtocolSetting = { calls, instructions: instructionsFor(checked), onError };
+  const setting: ProtocolSetting = { calls, instructions: instructionsFor(checked, network), onError };
   // The package that speaks the protocol is large; only a server needs it.
   const { createHttpHandler, serveTransport } = await import("./protocol.js");
   const connections = new Set<McpConnection>();

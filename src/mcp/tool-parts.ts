@@ -1,3 +1,4 @@
+import type { NetworkPolicy } from "../../contracts/types.js";
 import type { AnswerStyle } from "./answer.js";
 import type { CheckedOptions } from "./options.js";
 import type { OwnedRuns } from "./runs.js";
@@ -10,4 +11,6 @@ export interface ToolParts {
   readonly sandboxes: OwnedSandboxes;
   /** Undefined without the group `runs`. */
   readonly runs: OwnedRuns | undefined;
+  /** The rule that the sandboxes will have; undefined: they have their own. */
+  readonly network: NetworkPolicy | undefined;
 }

@@ -16,9 +16,9 @@ import { snapshotTools } from "./tools/snapshots.js";
 
 /** Makes the tools that the options ask for, in the order in which clients see them. */
 export function createTools(parts: ToolParts): Tool[] {
-  const { options, style, runs } = parts;
+  const { options, style, runs, network } = parts;
   const { tools: wanted = [], multi = false } = options;
-  const commands = { style, shown: new ShownSoFar(), network: options.sandbox.network };
+  const commands = { style, shown: new ShownSoFar(), network };
   const group = (name: ToolGroup, make: () => Tool[]): Tool[] => (wanted.includes(name) ? make() : []);
   return [
     execTool(commands),

@@ -1,8 +1,8 @@
 import * as is from "../../util/schema.js";
 import { type AnswerStyle, bounded } from "../answer.js";
 import { defineTool, READS, type Tool } from "../tool.js";
+import { firstThatFit } from "./first-that-fit.js";
 
-const MOST_ENTRIES = 1_000;
 const SEARCH_TIME = 30_000;
 
 interface ListInput {
@@ -43,12 +43,14 @@ export function browseTools(style: AnswerStyle): Tool[] {
       async run({ path = "." }, call) {
         const sandbox = await call.sandbox();
         const all = await sandbox.listDirectory(path, { details: true, signal: call.signal });
-        const entries = all.slice(0, MOST_ENTRIES).map(({ name, type, size }) => ({ name, type, size }));
+        const listed = all.map(({ name, type, size }) => ({ name, type, size }));
+        // As JSON they take more room than as text.
+        const entries = firstThatFit(listed, (entry) => Buffer.byteLength(JSON.stringify(entry)) + 1, style.maxOutput);
         const lines = entries.map(({ name, type, size }) =>
           type === "file" ? `${name}  ${size}` : `${name}${MARKS[type]}`,
         );
         const more = all.length - entries.length;
-        const text = lines.join("\n") + (more > 0 ? `\n[${more} more]` : "");
+        const text = lines.join("\n") + (more > 0 ? `\n[${more} more; exec with ls -A shows all]` : "");
         return { text: bounded(text || "it is empty", style), fields: { entries, truncated: more > 0 } };
       },
     }),

@@ -58,7 +58,7 @@ const input: is.Schema<ExecInput> = is.and(
 export interface CommandParts {
   readonly style: AnswerStyle;
   readonly shown: ShownSoFar;
-  /** The rule that the sandboxes have; undefined: the backend's own. */
+  /** The rule that the sandboxes have; undefined: they have their own. */
   readonly network: NetworkPolicy | undefined;
 }
 
@@ -77,7 +77,7 @@ export function execTool(setting: CommandParts): Tool {
       readOnly: false,
       destructive: true,
       idempotent: false,
-      openWorld: setting.network !== "none" && setting.network !== undefined,
+      openWorld: setting.network !== "none",
     },
     usesSandbox: true,
     run: (given, call) => run(given, call, setting),
