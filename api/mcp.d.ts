@@ -444,6 +444,7 @@ interface InstallOptions {
   readonly name?: string;
   readonly home?: string;
   readonly project?: string;
+  readonly dryRun?: boolean;
 }
 
 interface InstallReport {
@@ -1092,6 +1093,8 @@ type Written<T> = T extends AgentDriver | ((...args: never) => unknown)
 
 declare const agentKind: NodeKindModule<AgentSpec, AgentNode>;
 
+declare function clientConfig(options: InstallOptions, entry: ClientEntry): string;
+
 declare const commandKind: NodeKindModule<CommandSpec, CommandNode>;
 
 declare const commitKind: NodeKindModule<CommitSpec, CommitNode>;
@@ -1125,6 +1128,7 @@ export {
   type SandboxOffers,
   TOOL_GROUPS,
   type ToolGroup,
+  clientConfig,
   createMcpServer,
   installClient,
   removeClient,

@@ -3,6 +3,7 @@ export {
   CLIENTS,
   type ClientEntry,
   type ClientName,
+  clientConfig,
   type InstallOptions,
   type InstallReport,
   installClient,

@@ -53,7 +53,8 @@ const INSTALL_FLAGS: readonly Flag[] = [
   },
   { name: "as", value: "name", help: "with install: the name of the server in the client (default: glovebox)" },
   { name: "remove", help: "with install: take the entry out again" },
-  { name: "print", help: "with install: print the entry, and change nothing" },
+  { name: "print", help: "with install: print what to add to the client's file by hand, and change nothing" },
+  { name: "dry-run", help: "with install: print the file that would be changed, and change nothing" },
 ];
 
 /** The verb that serves models. */

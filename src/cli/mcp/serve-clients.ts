@@ -50,7 +50,8 @@ async function serveOverHttp(
   await http.close();
 }
 
-async function serverOptions(invocation: Invocation, groups: readonly ToolGroup[]): Promise<McpServerOptions> {
+/** What the flags ask for, as options of the server. */
+export async function serverOptions(invocation: Invocation, groups: readonly ToolGroup[]): Promise<McpServerOptions> {
   const { flags, screen } = invocation;
   const here = hereOf(flags);
   const sandbox = withHere(await toOpenOptions(invocation), here);

@@ -3,7 +3,7 @@ import type { Invocation } from "../invocation.js";
 import { installServer } from "../mcp/install-server.js";
 import { serveClients } from "../mcp/serve-clients.js";
 
-const OF_INSTALL = ["client", "scope", "as", "remove", "print"] as const;
+const OF_INSTALL = ["client", "scope", "as", "remove", "print", "dry-run"] as const;
 
 /** `glovebox mcp`: serves a sandbox to models, or tells a client about this server. */
 export async function run(invocation: Invocation): Promise<number> {

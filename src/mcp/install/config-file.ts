@@ -1,6 +1,17 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, unlinkSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  statSync,
+  unlinkSync,
+} from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
+import { writeFileAtomic } from "../../machine/atomic-file.js";
 
 const LARGEST = 32 << 20;
 
@@ -30,6 +41,12 @@ export function readConfig(file: string, below: string): ConfigFile | undefined 
   } finally {
     closeSync(fd);
   }
+}
+
+/** Replaces a configuration at once. It keeps its mode, also where the mask of this process would take bits of it away. */
+export async function replaceConfig(file: string, text: string, mode: number): Promise<void> {
+  await writeFileAtomic(file, text, mode);
+  if ((statSync(file).mode & 0o777) !== mode) chmodSync(file, mode);
 }
 
 /** Removes a configuration that has become empty. */

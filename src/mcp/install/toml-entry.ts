@@ -1,72 +1,98 @@
-import { isDeepStrictEqual } from "node:util";
 import { SandboxError } from "../../../contracts/errors.js";
+import type { WrittenEntry } from "./client-files.js";
 import type { EntryChange } from "./json-entry.js";
+import { readTomlLines, type TomlLine } from "./toml-lines.js";
 
 /** Changes the table of a server in TOML. Every other line stays as it is. */
 export function editToml(text: string, { file, name, keys, entry }: EntryChange): string {
   const table = [...keys, name];
   const lines = text === "" ? [] : text.split("\n");
-  const kinds = kindsOf(lines);
-  const isOwn = (header: readonly string[]): boolean => table.every((key, at) => header[at] === key);
-  if (lines.some((line, at) => kinds[at] === undefined && isElsewhere(line, table))) {
-    throw new SandboxError(
-      "conflict",
-      `${file} names ${table.join(".")} in another form than [${table.join(".")}]; nothing was changed`,
-      {
-        retryable: false,
-        hint: "change it by hand: glovebox mcp install --print shows the entry",
-      },
-    );
+  const kinds = readTomlLines(lines);
+  const [first, end] = regionOf(kinds, table, file);
+  const before = lines.slice(0, first);
+  const after = lines.slice(end);
+  if (entry === undefined) return first === end ? text : joined(before, after);
+  const wanted = Object.entries({ ...entry.own, ...entry.usual });
+  if (first === end) {
+    const added = [`[${table.join(".")}]`, ...wanted.map(([key, value]) => lineOf(key, value))];
+    return `${[text.trimEnd(), added.join("\n")].filter((part) => part !== "").join("\n\n")}\n`;
   }
-  let isInside = false;
-  const inside = lines.map((_, at) => {
-    const kind = kinds[at];
-    if (kind !== undefined && kind !== "inside a string") isInside = isOwn(kind);
-    return isInside;
-  });
-  const kept = lines.filter((_, at) => !inside[at]);
-  if (entry === undefined) return kept.length === lines.length ? text : tidy(kept, text);
-  const own = [`[${table.join(".")}]`, ...Object.entries(entry).map(([key, value]) => `${key} = ${tomlOf(value)}`)];
-  const had = lines.filter((line, at) => inside[at] && line.trim() !== "").map((line) => line.trim());
-  if (isDeepStrictEqual(had, own)) return text;
-  const first = inside.indexOf(true);
-  const before = (first === -1 ? kept : kept.slice(0, first)).join("\n").trimEnd();
-  const after = (first === -1 ? [] : kept.slice(first)).join("\n").trim();
-  return `${[before, own.join("\n"), after].filter((part) => part !== "").join("\n\n")}\n`;
+  return [...before, ...changed(lines.slice(first, end), kinds.slice(first, end), entry), ...after].join("\n");
 }
 
-function tidy(lines: readonly string[], text: string): string {
-  const joined = lines.join("\n").trimEnd();
-  return joined === "" ? "" : `${joined}${text.endsWith("\n") ? "\n" : ""}`;
+/** The lines of a server's table and its tables below: from the first, up to before the second. */
+function regionOf(kinds: readonly TomlLine[], table: readonly string[], file: string): [number, number] {
+  let [first, end] = [-1, -1];
+  let current: readonly string[] = [];
+  const isOwn = (keys: readonly string[]): boolean => table.every((key, at) => keys[at] === key);
+  for (const [at, line] of kinds.entries()) {
+    if (line.is === "table") current = line.keys;
+    const isBeside = !isOwn(current) && line.is === "key" && isOrHas([...current, ...line.keys], table);
+    const isApart = isOwn(current) && line.is === "table" && first !== -1 && kinds.slice(end, at).some(isContent);
+    if (isBeside || isApart) throw inAnotherForm(file, table);
+    if (!isOwn(current) || line.is === "blank") continue;
+    if (first === -1) first = at;
+    end = at + 1;
+  }
+  return first === -1 ? [kinds.length, kinds.length] : [first, end];
 }
 
-/** For each line: the keys of the table that it starts, or that it is inside a string of several lines; else undefined. */
-function kindsOf(lines: readonly string[]): (readonly string[] | "inside a string" | undefined)[] {
-  let quote: string | undefined;
-  return lines.map((line) => {
-    const wasInside = quote !== undefined;
-    for (const [mark] of line.matchAll(/"""|'''/g)) {
-      if (quote === undefined) quote = mark;
-      else if (quote === mark) quote = undefined;
+function isContent({ is }: TomlLine): boolean {
+  return is !== "blank";
+}
+
+/** Whether a key gives the server, a part of it, or what it is in as one value. */
+function isOrHas(keys: readonly string[], table: readonly string[]): boolean {
+  return table.every((key, at) => at >= keys.length || keys[at] === key);
+}
+
+/** The table with the values that are ours. What the user added to it stays, unless it is for a server of another kind. */
+function changed(lines: readonly string[], kinds: readonly TomlLine[], { own, usual }: WrittenEntry): string[] {
+  const missing = new Map(Object.entries({ ...own, ...usual }));
+  const below = kinds.findIndex(({ is }, at) => at > 0 && is === "table");
+  const size = below === -1 ? lines.length : below;
+  const isKnown = kinds.slice(0, size).some((line) => line.is === "key" && line.keys[0] === "command");
+  const kept: string[] = [];
+  let isReplaced = false;
+  for (let at = 0; at < size; at += 1) {
+    const [line = "", kind] = [lines[at], kinds[at]];
+    if (kind?.is === "more" && isReplaced) continue;
+    isReplaced = false;
+    const key = kind?.is === "key" ? (kind.keys[0] ?? "") : undefined;
+    if (key === undefined || (isKnown && !missing.has(key))) kept.push(line);
+    else if (isKnown && !Object.hasOwn(own, key)) kept.push(line);
+    else {
+      isReplaced = true;
+      if (missing.has(key)) kept.push(isSame(line, key, own[key]) ? line : lineOf(key, missing.get(key)));
     }
-    if (wasInside) return "inside a string";
-    const header = /^\s*\[{1,2}([^[\]]+)\]{1,2}\s*(?:#.*)?$/.exec(line)?.[1];
-    return header === undefined ? undefined : keysOf(header);
-  });
+    if (key !== undefined) missing.delete(key);
+  }
+  const added = [...missing].map(([key, value]) => lineOf(key, value));
+  let last = kept.length;
+  while (kept[last - 1]?.trim() === "") last -= 1;
+  return [...kept.slice(0, last), ...added, ...kept.slice(last), ...(isKnown ? lines.slice(size) : [])];
 }
 
-function keysOf(text: string): string[] {
-  return [...text.matchAll(/\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*\.?/g)].map(
-    ([, a, b, c]) => a ?? b ?? c ?? "",
+function isSame(line: string, key: string, value: unknown): boolean {
+  return line.trim() === lineOf(key, value);
+}
+
+function joined(before: readonly string[], after: readonly string[]): string {
+  const [start, rest] = [before.join("\n").trimEnd(), after.join("\n").trim()];
+  const text = [start, rest].filter((part) => part !== "").join("\n\n");
+  return text === "" ? "" : `${text}\n`;
+}
+
+function inAnotherForm(file: string, table: readonly string[]): SandboxError {
+  return new SandboxError(
+    "conflict",
+    `${file} names ${table.join(".")} in another form than [${table.join(".")}]; nothing was changed`,
+    { retryable: false, hint: "change it by hand: glovebox mcp install --print shows the entry" },
   );
 }
 
-/** Whether a line gives the server by a dotted key or as an inline table. */
-function isElsewhere(line: string, [group = "", name = ""]: readonly string[]): boolean {
-  const key = /^\s*([^=#]+)=/.exec(line)?.[1];
-  if (key === undefined) return false;
-  const keys = keysOf(key);
-  return keys[0] === group && (keys.length === 1 || keys[1] === name);
+function lineOf(key: string, value: unknown): string {
+  return `${key} = ${tomlOf(value)}`;
 }
 
 function tomlOf(value: unknown): string {
