@@ -57,7 +57,9 @@ export async function batchPage(
 ${causes.length === 0 ? undefined : html`<h2>Failures of the infrastructure</h2><div class="card"><table class="checks">${causes.map(([code, count]) => html`<tr><td><code>${code}</code></td><td>${count}</td></tr>`)}</table></div>`}
 <h2>Tasks</h2><div class="card"><table class="checks">${rows.slice(0, MOST_ROWS).map(({ task, state: of }) => {
     const output = outputs.get(task);
-    return html`<tr><td class="mono">${task}${output === undefined ? undefined : html`<details><summary class="dim">output</summary><pre class="out">${output}</pre></details>`}</td><td class="${of?.outcome === "passed" ? "good" : "bad"}">${of?.outcome ?? "not done"}</td><td class="dim">${redact(noteOf(of), { env })}</td><td class="dim">${of?.outcome === undefined ? undefined : formatDuration(of.ms)}</td></tr>`;
+    const note = redact(noteOf(of), { env });
+    const hasRun = of?.outcome === "passed" || of?.outcome === "failed";
+    return html`<tr><td class="mono">${task}${note === "" ? undefined : html`<div class="dim">${note}</div>`}${output === undefined ? undefined : html`<details><summary class="dim">output</summary><pre class="out">${output}</pre></details>`}</td><td class="word ${of?.outcome === "passed" ? "good" : "bad"}">${of?.outcome ?? "not done"}</td><td class="word dim">${hasRun ? formatDuration(of.ms) : undefined}</td></tr>`;
   })}</table>${rows.length > MOST_ROWS ? html`<p class="dim">and ${rows.length - MOST_ROWS} more, in results.jsonl</p>` : undefined}</div>
 </main></body></html>
 `;

@@ -1,4 +1,5 @@
 import { SandboxError } from "../../contracts/errors.js";
+import { hasControls } from "../util/inert-text.js";
 import * as is from "../util/schema.js";
 import { check, invalidArgument, type Schema } from "../util/schema.js";
 import type { BatchOptions, BatchShard, BatchTask, BlueprintTask, CommandTask, ContainerTask } from "./types.js";
@@ -7,7 +8,7 @@ import type { BatchOptions, BatchShard, BatchTask, BlueprintTask, CommandTask, C
 const taskId = is.and(
   is.string({ minLength: 1, maxLength: 200 }, { maxLength: "at most 200 characters" }),
   (value, where) => {
-    if (/\p{Cc}/u.test(value)) throw invalidArgument(where, "a name without control characters", value);
+    if (hasControls(value)) throw invalidArgument(where, "a name without control characters", value);
   },
 );
 

@@ -4,6 +4,14 @@
  */
 const ACTIVE = /(?!\t|\n|\ufe0e|\ufe0f)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
+/** Includes line and paragraph separators, and what turns the direction of a text. */
+const CONTROL = /[\p{Cc}\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
+
+/** Whether a name has characters that could make a list of names look like another one. */
+export function hasControls(text: string): boolean {
+  return CONTROL.test(text);
+}
+
 /** Replaces characters that control a terminal by visible escapes (`\x1b`, `\u202e`); line feeds and tabs stay. */
 export function toInert(text: string): string {
   return text.replace(ACTIVE, escapeCharacter);

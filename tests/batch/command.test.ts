@@ -82,7 +82,7 @@ describe("glovebox batch", () => {
     expect(table.stdout).toMatch(/slow\s+failed\s+killed at its timeout after \d+\.\d s/);
     const page = readFileSync(join(out, "report.html"), "utf8");
     expect(page).toContain("default-src &#39;none&#39;");
-    expect(page).toContain('<td class="mono">hello</td><td class="good">passed</td>');
+    expect(page).toContain('<td class="mono">hello</td><td class="word good">passed</td>');
     expect((await bench.run(["batch", "export", out, "--format", "html"])).stdout).toBe(page);
 
     const again = await bench.run(["batch", "retry", path, "--only", "refused"]);

@@ -241,6 +241,7 @@ describe("a batch", () => {
     ["nothing to run", { tasks: [{ id: "a" }] }, "nothing to run"],
     ["no task", { tasks: [] }, "at least one task"],
     ["an id with a line end", { tasks: [{ id: "a\nb", run: "x" }] }, "control characters"],
+    ["an id that turns its direction", { tasks: [{ id: "\u202egnp.exe", run: "x" }] }, "control characters"],
     ["a name for all sandboxes", { tasks: manyTasks(1), sandbox: { name: "x" } }, "sandbox.name"],
     ["a shard that is none", { tasks: manyTasks(1), shard: { index: 3, count: 2 } }, "3/2"],
   ])("refuses %s", (_, options, words) => {

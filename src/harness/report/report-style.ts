@@ -26,8 +26,8 @@ pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
 details.node { margin: 8px 0; } details.node > summary { cursor: pointer; padding: 10px 14px; display: flex; gap: 10px; align-items: center; flex-wrap: wrap; }
 details.node > div { border-top: 1px solid var(--line); padding: 12px 14px; } details.node details.node { margin: 10px 0 0; }
 summary .grow { flex: 1; } .out { max-height: 460px; overflow: auto; background: var(--bg); border-radius: 8px; padding: 10px 12px; margin-top: 8px; }
-.checks { border-collapse: collapse; width: 100%; } .checks td { padding: 4px 8px 4px 0; border-bottom: 1px solid var(--line); }
-.good { color: var(--good); } .bad { color: var(--bad); } .file { margin: 8px 0; } .hunk { color: var(--accent); }
+.checks { border-collapse: collapse; width: 100%; } .checks td { padding: 4px 8px 4px 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }
+.checks .word { white-space: nowrap; } .good { color: var(--good); } .bad { color: var(--bad); } .file { margin: 8px 0; } .hunk { color: var(--accent); }
 .diff .row { display: block; padding: 0 8px; min-height: 1.55em; } .diff .added { background: var(--soft-good); } .diff .removed { background: var(--soft-bad); }
 .notice { border-left: 4px solid var(--bad); } .notice.warn { border-left-color: var(--warn); } ul { margin: 6px 0; padding-left: 20px; } a { color: var(--accent); }
 footer { margin-top: 40px; color: var(--dim); font-size: 13px; }

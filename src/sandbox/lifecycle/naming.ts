@@ -1,13 +1,12 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import { assertSandboxName } from "../../machine/sandbox-name.js";
+import { hasControls } from "../../util/inert-text.js";
 import * as is from "../../util/schema.js";
 import { invalidArgument } from "../../util/schema.js";
 
 const MOST = 16;
 const KEY = "^[A-Za-z0-9._/-]{1,63}$";
 const LONGEST = 255;
-/** Includes line and paragraph separators, and what turns the direction of a text. */
-const CONTROL = /[\p{Cc}\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
 
 /** The id or the name of a sandbox that exists. Such a text is never a path. */
 export const referenceSchema: is.Schema<string> = is.matching(
@@ -59,7 +58,7 @@ function checkLabel(name: string, key: string, text: unknown): void {
       },
     );
   }
-  if (CONTROL.test(text)) {
+  if (hasControls(text)) {
     throw new SandboxError("invalid_argument", `Invalid ${name} ${shown(text)}: it has a control character`, {
       hint: "labels are shown in lists and on terminals; use printable characters",
     });
