@@ -16,6 +16,7 @@ interface Entry {
 /** What happened to the tasks of a batch, and their results, on a disk. Everything that waits is written and synced together. */
 export class Journal {
   readonly state: JournalState;
+  readonly #path: string;
   readonly #records: FileHandle;
   readonly #results: FileHandle;
   #end: number;
@@ -24,7 +25,13 @@ export class Journal {
   #writing: Promise<void> | undefined;
   #broken: SandboxError | undefined;
 
-  private constructor(files: { records: FileHandle; results: FileHandle }, state: JournalState, end: number) {
+  private constructor(
+    path: string,
+    files: { records: FileHandle; results: FileHandle },
+    state: JournalState,
+    end: number,
+  ) {
+    this.#path = path;
     this.#records = files.records;
     this.#results = files.results;
     this.state = state;
@@ -50,7 +57,7 @@ export class Journal {
         throw new SandboxError("tampered", `${resultsPath} is shorter than ${path} says`, { hint: OTHER_PLACE });
       }
       await results.truncate(state.resultsEnd);
-      return new Journal({ records, results }, state, end);
+      return new Journal(path, { records, results }, state, end);
     } catch (error) {
       await Promise.all([records.close(), results.close()]);
       throw toSandboxError(error, { operation: "open the journal" });
@@ -97,7 +104,8 @@ export class Journal {
         for (const record of written) applyRecord(this.state, record);
         for (const { resolve } of group) resolve();
       } catch (error) {
-        this.#broken = toSandboxError(error, { operation: "write the journal" });
+        const { code, message } = toSandboxError(error);
+        this.#broken = new SandboxError(code, `${this.#path} can't be written: ${message}`, { cause: error });
         for (const { reject } of [...group, ...this.#waiting.splice(0)]) reject(this.#broken);
         // What was written in part must not look like damage later.
         await this.#records.truncate(this.#end).catch(() => undefined);
