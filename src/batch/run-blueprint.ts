@@ -17,7 +17,9 @@ export async function runBlueprintTask(task: BlueprintTask, attempt: Attempt, im
   const { sandbox = {}, backend, trust } = options;
   const { githubToken, ...rest } = sandbox;
   const runId = randomBytes(4).toString("hex");
+  // Not AbortSignal.any: Node keeps a signal of that kind for as long as the process runs.
   const stop = new AbortController();
+  attempt.signal.addEventListener("abort", () => stop.abort(attempt.signal.reason), { once: true });
   let writing: Promise<void> | undefined;
   let ready: (value: undefined) => void = () => undefined;
   const opened = new Promise<undefined>((resolve) => {
@@ -39,7 +41,7 @@ export async function runBlueprintTask(task: BlueprintTask, attempt: Attempt, im
       out: paths.runs,
       keep: "never",
       sandbox: { ...rest, labels: { ...sandbox.labels, ...labelsOf(attempt, task.id) } },
-      signal: AbortSignal.any([attempt.signal, stop.signal]),
+      signal: stop.signal,
       reporter: { event: onEvent },
       ...defined({ inputs, ref, agent, model, sandboxType: backend, trust, githubToken }),
       ...(timeout !== undefined && { limits: { wall: timeout } }),
