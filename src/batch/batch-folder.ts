@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { lstatSync, mkdirSync, statSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { existsSync, lstatSync, mkdirSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { syncPath } from "../machine/atomic-file.js";
 import { type Contender, createContender } from "../machine/lock-file.js";
@@ -52,7 +52,7 @@ export async function openBatch(
   planned: { tasks: readonly PlannedTask[]; digest: string; shard: string | undefined },
 ): Promise<OpenBatch> {
   const paths = pathsOf(out);
-  makeFolder(paths.folder);
+  const made = makeFolder(paths.folder);
   const lock = await lockBatch(paths);
   try {
     refuseForeign(paths);
@@ -68,7 +68,7 @@ export async function openBatch(
       }
       const id = header?.id ?? randomBytes(8).toString("hex");
       await plan(journal, planned, id, retry);
-      await syncPath(paths.folder);
+      for (const each of [paths.folder, ...made.map(dirname)]) await syncPath(each);
       const close = async (): Promise<void> => {
         await journal.close();
         await lock.leave();
@@ -112,16 +112,34 @@ async function plan(
   await journal.addAll(open.map((task) => ({ t: "planned", task: task.id, digest: task.digest })));
 }
 
-function makeFolder(folder: string): void {
+/** Returns the directories that had to be made. */
+function makeFolder(folder: string): string[] {
   try {
-    if (lstatSync(folder, { throwIfNoEntry: false })?.isSymbolicLink() === true) {
+    const there = lstatSync(folder, { throwIfNoEntry: false });
+    if (there?.isSymbolicLink() === true) {
       throw new SandboxError("permission_denied", `${folder} is a link, and its target would get the results`, {
         hint: "name the directory itself with out",
       });
     }
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    if (there?.isDirectory() === false) {
+      throw new SandboxError("invalid_argument", `${folder} is a file`, { hint: "name a directory with out" });
+    }
+    const missing: string[] = [];
+    for (let at = folder; !existsSync(at); at = dirname(at)) missing.unshift(at);
+    // Not `recursive`: where nobody can make a directory, as in /proc, Node tries for ever.
+    for (const each of missing) makeDirectory(each);
+    return missing;
   } catch (error) {
     throw toSandboxError(error, { operation: "make the directory of the batch" });
+  }
+}
+
+function makeDirectory(path: string): void {
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    // The driver of another shard was faster.
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   }
 }
 
@@ -154,7 +172,9 @@ async function lockBatch({ folder, lock: base }: BatchPaths): Promise<Contender>
       },
     );
   } catch (error) {
-    throw toSandboxError(error, { operation: "lock the batch" });
+    const failure = toSandboxError(error, { operation: "lock the batch" });
+    if (failure.code !== "unsupported") throw failure;
+    throw new SandboxError("unsupported", failure.message, { cause: error, hint: "name another directory with out" });
   }
 }
 

@@ -1,4 +1,4 @@
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readBatch } from "../../src/batch.js";
@@ -59,4 +59,21 @@ test("a batch that a newer Glovebox has gone on with is refused, and stays as it
   writeFileSync(plan, text);
   await expectRefused(runAll({ ...options, out: newer }), "unsupported", plan);
   expect(readFileSync(plan, "utf8")).toBe(text);
+});
+
+describe("a place for a batch", () => {
+  test("is made with the directories above it", async () => {
+    const out = join(place.out, "a", "b");
+    const { results } = await runAll({ tasks: manyTasks(1), out, backend: serve().name });
+    expect(results).toHaveLength(1);
+    expect([statSync(place.out).mode & 0o777, existsSync(join(out, "journal.jsonl"))]).toEqual([0o700, true]);
+  });
+
+  test("that is a file, or where nobody can make one, is refused", async () => {
+    const path = join(place.path, "file");
+    writeFileSync(path, "mine\n");
+    const options = { tasks: manyTasks(1), backend: serve().name };
+    await expectRefused(runAll({ ...options, out: path }), "invalid_argument", path, "is a file");
+    await expectRefused(runAll({ ...options, out: "/proc/batch" }), "not_found", "/proc/batch");
+  });
 });
