@@ -173,6 +173,8 @@ describe("glovebox batch", () => {
     expect(signal).toBe("SIGKILL");
     expect(readdirSync(machines)).toHaveLength(1);
     expect(resultsIn(out)).toHaveLength(2);
+    const status = await bench.run(["batch", "status", path]);
+    expect(status.stdout).toContain(`none; to continue: glovebox batch resume ${out}\n`);
     const { code, stdout } = await bench.run(argv);
     expect(code).toBe(0);
     expect(linesOf(stdout)).toMatchObject([
@@ -240,6 +242,7 @@ describe("glovebox batch", () => {
 
   test.each([
     ["another action", ["walk", "x.jsonl"], 2, 'batch has no action "walk"'],
+    ["a directory for a file of tasks", ["run", "."], 2, "to continue a batch: glovebox batch resume"],
     ["two files", ["run", "x.jsonl", "y.jsonl"], 2, "one file"],
     ["a shard that is none", ["run", "x.jsonl", "--shard", "5/4"], 2, "--shard takes i/n"],
     ["money that is none", ["run", "x.jsonl", "--max-cost", "lots"], 2, "--max-cost"],

@@ -1,6 +1,8 @@
+import { statSync } from "node:fs";
 import { type BatchOptions, readBatch, readBatchOptions, readTasks, type TaskOutcome } from "../../batch.js";
 import { WORKSPACE, withPreferredWorkDir, withUserConfig } from "../../sandbox.js";
 import { toInertLine } from "../../util/inert-text.js";
+import { showCommand } from "../../util/shell.js";
 import { parseCount, parseDuration, parseWord, UsageError } from "../commands.js";
 import type { Flags, Invocation } from "../invocation.js";
 import { remoteOf, toOpenOptions } from "../sandbox-options.js";
@@ -56,6 +58,12 @@ export async function run(invocation: Invocation): Promise<number> {
 async function newOptions(invocation: Invocation, path: string): Promise<Omit<BatchOptions, "out">> {
   const { flags, argv } = invocation;
   const numbers = numbersOf(flags);
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) {
+    throw new UsageError(
+      `${path} is a directory, not a file of tasks`,
+      `to continue a batch: glovebox batch resume ${path}`,
+    );
+  }
   const read = await readTasks(path, { trust: flags.has("trust") });
   const { backend, sandbox } = await sandboxOptions(invocation);
   return {
@@ -120,18 +128,20 @@ async function printStatus({ flags, screen }: Invocation, folder: string): Promi
     return 0;
   }
   const { id, shard, createdAt, total, done, passed, failed, refused, infra, started, causes, costUsd, pid } = status;
+  const again = (verb: string, ...more: string[]): string =>
+    showCommand(["glovebox", "batch", verb, ...more, status.folder]);
   const rows: [string, string][] = [
     ["batch", shard === undefined ? id : `${id}, shard ${shard}`],
     ["made", createdAt],
     [
       "driver",
-      pid === undefined ? (done < total ? "none: glovebox batch resume continues it" : "none") : `process ${pid}`,
+      pid === undefined ? (done < total ? `none; to continue: ${again("resume")}` : "none") : `process ${pid}`,
     ],
     ["done", `${done} of ${total}`],
     ["passed", String(passed)],
     ["failed", String(failed)],
     ["refused", String(refused)],
-    ["given up", infra === 0 ? "0" : `${infra}: glovebox batch retry --only infra`],
+    ["given up", infra === 0 ? "0" : `${infra}; once more: ${again("retry", "--only", "infra")}`],
     [pid === undefined ? "cut off" : "running", String(started)],
     ...(Object.keys(causes).length > 0 ? [["causes", causesText(causes)] as [string, string]] : []),
     ...(costUsd === undefined ? [] : [["cost", `$${costUsd.toFixed(2)}`] as [string, string]]),

@@ -37,7 +37,7 @@ export class LiveView {
     this.#output = output;
     this.#style = createStyle(output, env);
     this.#progress = progress;
-    const now = Date.now();
+    const now = performance.now();
     this.#isLarge = taskIds.length > MOST_ROWS;
     this.#rows = new Map(this.#isLarge ? [] : taskIds.map((id) => [id, { stage: "waiting", note: "", since: now }]));
     if (output.isTTY === true) this.#timer = setInterval(() => this.#draw(), TICK).unref();
@@ -48,7 +48,7 @@ export class LiveView {
     if (this.#timer === undefined) return;
     const row = this.#rows.get(taskId);
     if (this.#isLarge && (stage === "waiting" || stage === "passed")) this.#rows.delete(taskId);
-    else this.#rows.set(taskId, { stage, note: note ?? row?.note ?? "", since: Date.now() });
+    else this.#rows.set(taskId, { stage, note: note ?? row?.note ?? "", since: performance.now() });
   }
 
   /** Draws the table for the last time, and leaves it there. */
@@ -81,7 +81,7 @@ export class LiveView {
     const isBad = stage === "failed" || stage === "refused" || stage === "infra";
     const paint = stage === "passed" ? good : isBad ? bad : isUnderWay ? bold : dim;
     const width = Math.max(20, columnsOf(this.#output) - 50);
-    const time = isUnderWay ? `${Math.floor((Date.now() - since) / 1000)} s` : "";
+    const time = isUnderWay ? `${Math.floor((performance.now() - since) / 1000)} s` : "";
     return [toInertLine(id).slice(0, 30), paint(stage), time, toInertLine(note).slice(0, width)];
   }
 }
