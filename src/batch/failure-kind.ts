@@ -15,7 +15,9 @@ const INFRA: readonly SandboxErrorCode[] = [
 ];
 
 /** Every task would fail in the same way, until somebody does something about it. */
-const FOR_ALL: readonly SandboxErrorCode[] = ["unauthenticated", "missing_dependency", "no_isolation"];
+const FOR_ALL: readonly SandboxErrorCode[] = ["unauthenticated", "no_isolation"];
+/** So would every other sandbox; in one that is open, they are its task's: an agent that its image does not have. */
+const FOR_ALL_SANDBOXES: readonly SandboxErrorCode[] = ["missing_dependency", "no_space"];
 
 /** Judges a failure by its code, never by its text. */
 export function kindOf({ code, retryable }: SandboxError): FailureKind {
@@ -24,7 +26,7 @@ export function kindOf({ code, retryable }: SandboxError): FailureKind {
 
 /** Whether no other task can be opened either: the batch stops, and can be resumed. */
 export function stopsAll({ code }: SandboxError, isOpening: boolean): boolean {
-  return FOR_ALL.includes(code) || (isOpening && code === "no_space");
+  return FOR_ALL.includes(code) || (isOpening && FOR_ALL_SANDBOXES.includes(code));
 }
 
 /** Whether a backend refused to open one more: too many requests, a quota, a service that is busy or away. */

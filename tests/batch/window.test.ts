@@ -96,6 +96,8 @@ describe("a failure", () => {
     const full = new SandboxError("no_space", "x");
     expect([isRefusal(busy, true), isRefusal(busy, false)]).toEqual([true, false]);
     expect([stopsAll(full, true), stopsAll(full, false)]).toEqual([true, false]);
+    const lacking = new SandboxError("missing_dependency", "x");
+    expect([stopsAll(lacking, true), stopsAll(lacking, false), kindOf(lacking)]).toEqual([true, false, "infra"]);
     expect(stopsAll(new SandboxError("unauthenticated", "x"), false)).toBe(true);
   });
 });
