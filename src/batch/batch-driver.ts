@@ -3,7 +3,7 @@ import { defined } from "../util/defined.js";
 import { isoTime } from "../util/iso-time.js";
 import type { Attempt, TaskEnding } from "./attempt.js";
 import type { OpenBatch } from "./batch-folder.js";
-import { isRefusal, kindOf, stopsAll } from "./failure-kind.js";
+import { isRefusal, kindOf, mayBeOwn, stopsAll } from "./failure-kind.js";
 import { CUT_OFF } from "./journal-record.js";
 import type { PlannedTask } from "./plan-tasks.js";
 import { Tally } from "./progress.js";
@@ -28,6 +28,8 @@ const HOUR = 3_600_000;
 const UNPRICED = 4;
 /** So many refusals of one task in a row are a failure of an attempt: it may be this task that can't be opened. */
 const REFUSALS = 20;
+/** So many tasks without a result between them fail for a reason that is not theirs. */
+const DOUBTFUL = 10;
 /** How often to look whether there is memory again, in milliseconds. */
 const LOOK_AGAIN = 250;
 
@@ -61,6 +63,8 @@ export class BatchDriver {
   readonly #running = new Set<Promise<void>>();
   /** Tasks of them that are done: only their sandboxes are being closed. */
   readonly #closing = new Set<string>();
+  /** Tasks that failed, since the last result, in a way in which all would fail. */
+  readonly #doubtful = new Set<string>();
   /** Set when attempts that run are cut off, too. */
   #cutOff: SandboxError | undefined;
   #fault: Error | undefined;
@@ -262,6 +266,7 @@ export class BatchDriver {
         end,
       })),
     );
+    this.#doubtful.clear();
     this.#tally.spend(costUsd);
     this.#done(id, outcome);
     this.#stage(id, outcome);
@@ -277,7 +282,7 @@ export class BatchDriver {
     const { id } = waiting;
     const { options, note } = this.#parts;
     const { code, message } = failure;
-    if (stopsAll(failure, isOpening)) throw failure;
+    if (stopsAll(failure, isOpening) && !this.#isOneOfFew(waiting, failure)) throw failure;
     this.#tally.spend(cost);
     if (isRefusal(failure, isOpening) && waiting.refusals + 1 < REFUSALS) return this.#refused(waiting, failure, began);
     if (kindOf(failure) === "task") return await this.#refuse(id, attempt, failure, cost);
@@ -304,6 +309,12 @@ export class BatchDriver {
       const pause = Math.min(LONGEST_BACKOFF, (options.backoff ?? BACKOFF) * 2 ** (failures - 1));
       this.#schedule.again({ ...waiting, refusals: 0 }, pause * (0.5 + Math.random() / 2));
     }
+  }
+
+  /** Whether a failure that would stop everything may be only this task's: so few others had one since the last result. */
+  #isOneOfFew({ id, task }: ScheduledTask, failure: SandboxError): boolean {
+    this.#doubtful.add(id);
+    return mayBeOwn(task, failure) && this.#doubtful.size < DOUBTFUL;
   }
 
   /** The backend takes no more at the moment. That says nothing about the task, which waits. */

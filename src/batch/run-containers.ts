@@ -2,7 +2,6 @@ import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { type Batch, createSandboxManager, type SandboxManager } from "../tasks.js";
 import { defined } from "../util/defined.js";
 import { type Attempt, MAX_OUTPUT } from "./attempt.js";
-import { stopsAll } from "./failure-kind.js";
 import { commandOf } from "./plan-tasks.js";
 import type { BatchNote, BatchOptions, ContainerTask } from "./types.js";
 
@@ -81,7 +80,7 @@ export class ContainerTasks {
       );
     const batch = await prepare(setups).catch(async (error: unknown) => {
       const failure = toSandboxError(error);
-      if (signal?.aborted === true || stopsAll(failure, true)) throw failure;
+      if (signal?.aborted === true || failure.code === "no_space") throw failure;
       this.#note({ type: "warning", message: failure.message, code: failure.code });
       // Each task asks again for what it needs; what is there by now is not made anew.
       return await prepare([]);

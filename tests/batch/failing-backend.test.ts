@@ -153,6 +153,45 @@ describe("a backend that fails", () => {
     await expectNothingLeft(service);
   });
 
+  test("by letting nobody in stops the batch, and no task has a result", async () => {
+    const service = serve({
+      onCreate: () => {
+        throw new SandboxError("permission_denied", "403 Forbidden");
+      },
+    });
+    const options = { tasks: manyTasks(100), out: place.out, backend: service.name, concurrency: 4 };
+    await expect(runAll(options)).rejects.toMatchObject({ code: "permission_denied" });
+    expect(place.lines("results.jsonl")).toEqual([]);
+    expect(service.requests["create"]).toBeLessThan(10);
+  });
+
+  test("for the images of a few tasks is nobody else's failure", async () => {
+    const service = serve({
+      image: "usual",
+      onCreate: (n) => {
+        if (n > 2 && n < 7) throw new SandboxError("unauthenticated", "this image is private");
+      },
+    });
+    const tasks = manyTasks(12).map((task) => ({ ...task, image: "own" }));
+    const options = { tasks, out: place.out, backend: service.name, concurrency: 1, backoff: 1 };
+    const { run } = await runAll(options);
+    expect(run.progress).toMatchObject({ passed: 12, causes: { unauthenticated: 4 } });
+  });
+
+  test("for the images of all tasks stops the batch, too", async () => {
+    const service = serve({
+      image: "usual",
+      onCreate: () => {
+        throw new SandboxError("unauthenticated", "the key has expired");
+      },
+    });
+    const tasks = manyTasks(200).map((task) => ({ ...task, image: `own-${task.id}` }));
+    const options = { tasks, out: place.out, backend: service.name, concurrency: 4 };
+    await expect(runAll(options)).rejects.toMatchObject({ code: "unauthenticated" });
+    expect(service.requests["create"]).toBeLessThan(40);
+    expect(await readBatch(place.out)).toMatchObject({ done: 0 });
+  });
+
   test("for one task is that task's result", async () => {
     const service = serve({
       onCreate: (n) => {
