@@ -1,6 +1,8 @@
 /** The longest pause after refusals, in milliseconds. */
 const LONGEST_PAUSE = 30_000;
 const FIRST_PAUSE = 250;
+/** The longest one before anything was opened: it is soon known whether that was a mistake. */
+const LONGEST_AT_START = 4_000;
 const FIRST_SIZE = 32;
 /** How long everything may be refused before anything was opened, in milliseconds. */
 const AT_START = 20_000;
@@ -62,7 +64,8 @@ export class Window {
     this.#refusedAt = now;
     this.#refusals += 1;
     this.#size = Math.max(1, this.#size / 2);
-    const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (this.#refusals - 1));
+    const longest = this.#hasOpened ? LONGEST_PAUSE : LONGEST_AT_START;
+    const pause = Math.min(longest, FIRST_PAUSE * 2 ** (this.#refusals - 1));
     this.#pausedUntil = now + pause * (0.5 + Math.random() / 2);
   }
 }

@@ -37,6 +37,7 @@ describe("the window", () => {
 
   test("makes everybody wait longer with each round, and stops waiting when one opens", () => {
     const window = new Window(100);
+    window.opened();
     const pauses: number[] = [];
     let now = 0;
     for (let round = 0; round < 10; round++) {
@@ -64,6 +65,16 @@ describe("the window", () => {
     // Each of these was waited for until its deadline.
     for (const now of [3_900_000, 4_210_000]) window.refused(now, now - 290_000);
     expect(window.isHopeless(600_000, 4_210_000)).toBe(true);
+  });
+
+  test("makes nobody wait longer than it is hopeless after, if nothing was ever opened", () => {
+    const window = new Window(100);
+    let now = 0;
+    while (!window.isHopeless(600_000, now)) {
+      window.refused(now);
+      expect(window.pause(now)).toBeLessThanOrEqual(4_000);
+      now += window.pause(now) + 1;
+    }
   });
 
   test("is hopeless sooner if nothing was ever opened", () => {

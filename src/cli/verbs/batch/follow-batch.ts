@@ -15,11 +15,16 @@ export async function followBatch({ flags, screen, interruption }: Invocation, o
   const printsLines = flags.has("json") || screen.stdout.isTTY !== true;
   const { signal } = interruption;
   let busyWith: ((what: string) => void) | undefined;
+  const causes = new Set<string | undefined>();
   const noteOf = (note: BatchNote): void => {
-    const { type, message, taskId } = note;
+    const { type, message, taskId, code } = note;
     const about = taskId === undefined ? "" : `${taskId}: `;
     if (type === "progress") busyWith?.(message);
-    else if (type === "leak") void screen.printError(message, "glovebox reap tries again");
+    else if (type === "retry") {
+      // The first of each kind says why; how many there are is in the progress.
+      if (!causes.has(code)) void screen.printNote(`trying again: ${about}${message}`);
+      causes.add(code);
+    } else if (type === "leak") void screen.printError(message, "glovebox reap tries again");
     else if (type === "warning" || type === "infra") {
       void screen.printNote(`${type === "warning" ? "warning: " : "given up: "}${about}${message}`);
     }
