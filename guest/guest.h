@@ -205,6 +205,8 @@ bool mount_proc(void);
 
 /* process/enter-directory.c: makes an open directory the current one. Returns an errno; never ends in another directory. */
 int enter_directory(int directory, enum confinement confinement);
+/* The same for an absolute path, without the links of /proc to what a process has open. */
+int enter_place(const char *place);
 
 /* process/supervisor-pool.c: making a supervisor takes longer than the rest of a start, so they are made in advance and used again. */
 extern int64_t process_limit; /* how many processes this jail may have; -1 without a limit */

@@ -94,7 +94,7 @@ static void prepare_commands(bool in_jail) {
 
 /* The command enters its place by itself, as its own user and in its own namespaces, so it gets nowhere that it could not get to anyway. */
 static void must_enter_place(const char *place) {
-  struct ending entered = {.signaled = ENDING_ENTERED, .code = chdir(place) == 0 ? 0 : errno};
+  struct ending entered = {.signaled = ENDING_ENTERED, .code = enter_place(place)};
   if (write(STATUS, &entered, sizeof entered) != sizeof entered || entered.code) _exit(126);
 }
 

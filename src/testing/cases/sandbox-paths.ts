@@ -168,6 +168,7 @@ export const sandboxPathCases: readonly ConformanceCase[] = [
           stat: () => sandbox.stat(`${link}/etc`),
           writeFile: () => sandbox.writeFile(`${link}/tmp/written`, "x"),
           setWorkdir: () => sandbox.setWorkdir(link),
+          exec: () => sandbox.exec({ argv: ["true"], cwd: link }),
         };
         for (const [name, call] of Object.entries(calls)) {
           await refuses(["invalid_path", "permission_denied", "not_found"], `${name} of ${link}`, call);

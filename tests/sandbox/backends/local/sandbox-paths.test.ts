@@ -78,6 +78,51 @@ describe("a command that runs beside file calls", () => {
     await other.kill("SIGKILL");
   });
 
+  test("is not visible to another one that starts where a link of /proc leads", async () => {
+    await using sandbox = await open();
+    const other = await sandbox.spawn({ argv: ["sh", "-c", "echo ready; cat"], env: { SECRET }, stdin: "pipe" });
+    await other.stdout.getReader().read();
+    const script = "stat -c %d ../proc; cat ../proc/*/environ";
+    const descriptors = Array.from({ length: 40 }, (_, number) => `/proc/self/fd/${number}`);
+    for (const cwd of ["/proc/self/root", "/proc/self/cwd", "/proc/1/root", "/dev/fd/10", ...descriptors]) {
+      await sandbox.exec("ln", ["-sfn", cwd, "link"]);
+      for (const place of [cwd, "link", "link/."]) {
+        const started = await outcome(sandbox.shell(script, { cwd: place }).then(({ stdout }) => stdout));
+        expect(started, `${cwd} as ${place}`).toMatch(/^(invalid_path|not_found|permission_denied)$/);
+      }
+    }
+    for (const place of ["/proc/self/net", "/proc/self/task", "/proc/net"]) {
+      expect((await sandbox.exec({ argv: ["pwd", "-P"], cwd: place })).stdout, place).toMatch(/^\/proc\/\d+\//);
+    }
+  });
+
+  test("starts where links lead", async () => {
+    await using sandbox = await open();
+    await sandbox.shell(
+      "mkdir -p a/b /tmp/there; ln -s ../../tmp a/up; ln -s /workspace/a/up/there/ far; ln -s b a/near; ln -s loop loop; ln -s absent dead; " +
+        "ln -s file/x below; touch file; ln -s . dot; mkdir locked; mkdir locked/in; chmod 0 locked",
+    );
+    for (const [cwd, place] of [
+      ["far", "/tmp/there"],
+      ["a/near", "/workspace/a/b"],
+      ["dot/dot/dot/far/.", "/tmp/there"],
+      ["/workspace/a/up", "/tmp"],
+      ["/", "/"],
+      ["/bin", "/usr/bin"],
+      ["loop", "invalid_path"],
+      ["dead", "not_found"],
+      ["file", "invalid_path"],
+      ["below", "invalid_path"],
+      ["locked", "permission_denied"],
+      ["locked/in", "permission_denied"],
+      [`${"dot/".repeat(40)}a`, "/workspace/a"],
+      [`${"dot/".repeat(41)}a`, "invalid_path"],
+    ] as const) {
+      const started = await outcome(sandbox.exec({ argv: ["pwd", "-P"], cwd }).then(({ stdout }) => stdout.trim()));
+      expect(started, cwd).toBe(place);
+    }
+  });
+
   test("can't lead a call to what a process has open by swapping links", async () => {
     await using sandbox = await open();
     await sandbox.shell(
