@@ -98,3 +98,49 @@ test("a stream whose next chunk never comes fails at the deadline", async () => 
   await expect(reader?.read()).rejects.toMatchObject({ code: "unavailable", operation: "readStream" });
   expect(freed).toBe(true);
 });
+
+test("a source whose next chunk never comes is freed when the call is given up", async () => {
+  for (const given of [{ timeout: 200 }, { signal: 200 }]) {
+    const short = createSandbox(driver, { operationTimeout: given.timeout ?? 20_000 });
+    const opts = (): { signal?: AbortSignal } =>
+      given.signal === undefined ? {} : { signal: AbortSignal.timeout(given.signal) };
+    const freed: string[] = [];
+    const iterable = {
+      [Symbol.asyncIterator]: () => ({
+        next: () => new Promise<never>(() => undefined),
+        return: async () => {
+          freed.push("iterable");
+          return { done: true as const, value: undefined };
+        },
+      }),
+    };
+    const stream = new ReadableStream<Uint8Array>({
+      pull: () => new Promise<never>(() => undefined),
+      cancel: () => void freed.push("stream"),
+    });
+    const code = given.signal === undefined ? "unavailable" : "aborted";
+    await expect(short.writeFile("file", iterable, opts())).rejects.toMatchObject({ code });
+    await expect(short.writeFile("file", stream, opts())).rejects.toMatchObject({ code });
+    await expect.poll(() => freed, { timeout: 30_000 }).toEqual(["iterable", "stream"]);
+    expect(stream.locked).toBe(false);
+  }
+});
+
+test("a stream that somebody else reads is refused", async () => {
+  const { readable } = new TransformStream<Uint8Array, Uint8Array>();
+  readable.getReader();
+  const message = expect.stringContaining("nobody else reads") as string;
+  await expect(box.writeFile("file", readable)).rejects.toMatchObject({ code: "invalid_argument", message });
+});
+
+test("a source that fails, ends or has a bad chunk is freed, and its stream is unlocked", async () => {
+  for (const [chunks, code] of [
+    [[new Uint8Array(1)], undefined],
+    [["text"], "invalid_argument"],
+  ] as const) {
+    const stream = ReadableStream.from(chunks as Iterable<Uint8Array>);
+    const written = await box.writeFile("file", stream).catch((error: { code: string }) => error.code);
+    expect(written).toBe(code);
+    await expect.poll(() => stream.locked, { timeout: 30_000 }).toBe(false);
+  }
+});

@@ -1,3 +1,4 @@
+import { SandboxError } from "../../../../contracts/errors.js";
 import type {
   FileCallOptions,
   FileContent,
@@ -57,6 +58,11 @@ export function checkBytes(value: unknown, name: string): asserts value is strin
 /** The stream, if the content of a file is one; refuses what is no content at all. */
 export function streamIn(content: FileContent, name: string): AsyncIterable<Uint8Array> | undefined {
   if (isBytes(content)) return undefined;
+  if (content instanceof ReadableStream && content.locked) {
+    throw new SandboxError("invalid_argument", `Invalid ${name}: expected a stream that nobody else reads`, {
+      hint: "release the lock of its reader, or pass on what that reader reads",
+    });
+  }
   if (typeof content === "object" && content !== null && Symbol.asyncIterator in content) return content;
   throw invalidArgument(name, `${BYTES}, a ReadableStream or an AsyncIterable of Uint8Array`, content);
 }

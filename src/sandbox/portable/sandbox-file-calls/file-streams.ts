@@ -19,7 +19,7 @@ export async function writeStream(
   file: { path: string; source: AsyncIterable<Uint8Array>; mode: number | undefined },
   signal: AbortSignal,
 ): Promise<void> {
-  const source = untilAborted(chunksOf(file.source), signal);
+  const source = chunksOf(untilAborted(file.source, signal));
   if (files.writeStream !== undefined) {
     await files.writeStream({ ...file, source }, { signal });
     return;

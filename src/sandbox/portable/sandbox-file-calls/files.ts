@@ -193,6 +193,8 @@ export async function copy(
     await state.files.copy(source, target, { recursive, signal });
   } catch (error) {
     if (recursive || !(error instanceof SandboxError) || error.code !== "not_regular_file") throw error;
+    const found = await state.files.stat(source, { signal }).catch(() => null);
+    if (found?.type !== "directory") throw error;
     const hint = "pass { recursive: true } to copy a directory";
     throw new SandboxError(error.code, error.message, { cause: error, hint });
   }
