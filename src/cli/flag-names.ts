@@ -24,7 +24,7 @@ const PARTS: Readonly<Record<string, string>> = { host: "name", paths: "path", m
 
 /** Words before the name of an option, in messages and hints. */
 const BEFORE =
-  "^Option|^Invalid|the option|together with|combined with|instead of|made with another|omit|leave|leave out|add|give|as";
+  "^Option|^Invalid|the option|together with|combined with|instead of|made with another|made with other|omit|leave|leave out|add|give|as";
 
 /** Replaces the options of the library in an error's text by the flags of the verb that the user typed. */
 export function nameFlags(text: string, flags: readonly Flag[]): string {
@@ -56,7 +56,7 @@ export function nameFlags(text: string, flags: readonly Flag[]): string {
 /** Options whose names are words: they are meant only after certain words. */
 const IN_CONTEXT: ReadonlySet<string> = new Set([
   ...["backend", "repo", "branch", "workspace", "image", "snapshot", "id", "name", "keep", "ttl", "network"],
-  ...["isolation", "env", "publish", "ref"],
+  ...["isolation", "env", "publish", "ref", "paths"],
 ]);
 
 function inWords(text: string, flagOf: (option: string) => string | undefined): string {

@@ -114,5 +114,8 @@ async function awaitOrphansOf({ owner }: SandboxRecord): Promise<void> {
 /** The error for a sandbox that a process has open. */
 export function inUse(record: SandboxRecord): SandboxError {
   const pid = record.owner?.pid ?? "unknown";
-  return new SandboxError("conflict", `Sandbox "${record.id}" is open in process ${pid}`, { retryable: false });
+  return new SandboxError("conflict", `Sandbox "${record.id}" is open in process ${pid}`, {
+    retryable: false,
+    hint: "end that process first, then try again",
+  });
 }

@@ -52,6 +52,6 @@ async function findNamed(name: string): Promise<SnapshotRecord | undefined> {
 function inUse(name: string, id: string): SandboxError {
   return new SandboxError("conflict", `The name "${name}" is in use by snapshot ${id}`, {
     retryable: false,
-    hint: `choose another name, or delete that snapshot: deleteSnapshot("${name}")`,
+    hint: `choose another name, or delete that snapshot (glovebox snapshots --delete ${name})`,
   });
 }

@@ -35,6 +35,14 @@ describe("an error of the library, on the command line", () => {
       'Sandbox "a" was made with another workDir than this call gives',
       'Sandbox "a" was made with another --work-dir than this call gives',
     ],
+    [
+      'Sandbox "a" was made with other labels than this call gives',
+      'Sandbox "a" was made with other --label than this call gives',
+    ],
+    [
+      "leave paths out: file calls reach the work directory only",
+      "leave --paths out: file calls reach the work directory only",
+    ],
     ["choose another name, or remove the sandbox", "choose another name, or remove the sandbox"],
     ["the image has no shell", "the image has no shell"],
   ])("%s", (text, shown) => {

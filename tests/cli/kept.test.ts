@@ -92,7 +92,7 @@ describe("the verbs of kept sandboxes", () => {
       refused(
         1,
         `The name "before" is in use by snapshot ${named.snapshot}`,
-        'choose another name, or delete that snapshot: deleteSnapshot("before")',
+        "choose another name, or delete that snapshot (glovebox snapshots --delete before)",
       ),
     );
     expect(await bench.run(["snapshot", id, "--name", "Not this"])).toMatchObject({ code: 2 });

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { BackendName, SandboxOptions } from "../../../contracts/sandbox.js";
 import type { Exposure, SandboxRecord, SandboxRules } from "../../ledger.js";
+import { otherThan } from "./made-options.js";
 
 /** What happens to an option when a kept sandbox is reopened. */
 export type OnReopen = "made" | "restored" | "fixed" | "call";
@@ -102,7 +103,7 @@ export function reopenOptions(
     if (opts.ifExists === "reopen") {
       throw new SandboxError(
         "conflict",
-        `Sandbox "${name}" was made with another ${option} than this call gives (${JSON.stringify(opts[option])})`,
+        `Sandbox "${name}" was made with ${otherThan(option)} than this call gives (${JSON.stringify(opts[option])})`,
         { retryable: false, hint: `omit ${option}, or choose another name` },
       );
     }

@@ -4,6 +4,7 @@ import { SandboxError } from "../../../contracts/errors.js";
 import { DEFAULT_OPERATION_TIMEOUT, type Sandbox, type SandboxOptions } from "../../../contracts/sandbox.js";
 import { MAX_OUTPUT_BYTES } from "../../util/sanitize.js";
 import { shareSandbox } from "../portable.js";
+import { otherThan } from "./made-options.js";
 
 /** A sandbox that this process has open, and what it was opened with. */
 interface Live {
@@ -93,7 +94,7 @@ function assertSame({ sandbox, opts }: Live, given: SandboxOptions): void {
     const shown = isOwn ? ` (${JSON.stringify(value)})` : "";
     throw new SandboxError(
       "conflict",
-      `Sandbox "${sandbox.name ?? sandbox.id}" is open in this process with another ${option} than this call gives${shown}`,
+      `Sandbox "${sandbox.name ?? sandbox.id}" is open in this process with ${otherThan(option)} than this call gives${shown}`,
       { retryable: false, hint: `omit ${option}: a second handle has what the sandbox was opened with` },
     );
   }

@@ -32,13 +32,18 @@ export function assertMadeSo({ id, name = id, made = {} }: SandboxRecord, opts: 
     const value = option === "repo" ? "" : ` (${JSON.stringify(opts[option as (typeof CREATING)[number]])})`;
     throw new SandboxError(
       "conflict",
-      `Sandbox "${name}" was made with another ${option} than this call gives${value}`,
+      `Sandbox "${name}" was made with ${otherThan(option)} than this call gives${value}`,
       {
         retryable: false,
         hint: `omit ${option}, choose another name, or remove the sandbox (glovebox rm ${name})`,
       },
     );
   }
+}
+
+/** "another network", "other labels". */
+export function otherThan(option: string): string {
+  return `${option.endsWith("s") ? "other" : "another"} ${option}`;
 }
 
 /** The same place is the same option, wherever the call was made. */
