@@ -290,7 +290,7 @@ export interface Limits {
   memory?: number;
   /** Cores; fractions allowed. */
   cpus?: number;
-  /** Processes and threads at the same time, in the whole sandbox. Default 4096, where it can be enforced. */
+  /** Processes and threads at the same time, in the whole sandbox. Default 4096, where it can be enforced; none without isolation. */
   pids?: number;
   /** Bytes. */
   disk?: number;
