@@ -57,4 +57,13 @@ export const pathMutants: readonly Mutant[] = [
     because: /^listDirectory of \/proc\/self\/root: expected/,
     driver: brokenAnywhere(() => ({ list: (path) => readdir(path) })),
   },
+  {
+    name: "starts a command where a link of /proc leads",
+    caught: "paths.sandbox.processes",
+    because: /^exec of \/proc\/self\/root: expected/,
+    driver: (driver) =>
+      change(driver, {
+        start: (spec) => driver.start(spec.cwd === "/proc/self/root" ? { ...spec, cwd: "/" } : spec),
+      }),
+  },
 ];
