@@ -185,7 +185,8 @@ int pending_create(const char *path, uint32_t mode, struct pending_file *out) {
   if (out->parent < 0) return out->parent;
   struct stat stat;
   bool replaces = fstatat(out->parent, out->name, &stat, AT_SYMLINK_NOFOLLOW) == 0;
-  if (replaces && S_ISDIR(stat.st_mode)) {
+  /* A file in the place of /dev/null would break what runs later. */
+  if (replaces && (S_ISDIR(stat.st_mode) || S_ISCHR(stat.st_mode) || S_ISBLK(stat.st_mode))) {
     close(out->parent);
     return -NOT_REGULAR;
   }

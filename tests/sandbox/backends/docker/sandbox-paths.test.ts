@@ -54,6 +54,24 @@ describeUnless(whyNoDocker(BUSYBOX), 'paths: "sandbox" in a container', { concur
     await other.kill("SIGKILL");
   });
 
+  test("a device is not replaced by a file, which would break every later command", async ({ expect }) => {
+    await using sandbox = await open();
+    await sandbox.shell("ln -s /dev/null link");
+    const refused = { code: "not_regular_file" };
+    const one = async function* (): AsyncGenerator<Uint8Array> {
+      yield new Uint8Array(1);
+    };
+    for (const path of ["/dev/null", "/dev/zero", "link"]) {
+      await expect(sandbox.writeFile(path, "x"), path).rejects.toMatchObject(refused);
+      await expect(sandbox.writeFile(path, one()), path).rejects.toMatchObject(refused);
+      await expect(sandbox.appendFile(path, "x"), path).rejects.toMatchObject(refused);
+    }
+    await expect(sandbox.uploadFiles([{ path: "/dev/full", content: "x" }])).rejects.toMatchObject(refused);
+    expect((await sandbox.shell("stat -c %F /dev/null /dev/zero /dev/full")).stdout).toBe(
+      "character special file\n".repeat(3),
+    );
+  });
+
   test("a command that kills or stops what serves them is survived", async ({ expect }) => {
     await using sandbox = await open();
     await sandbox.writeFile("/tmp/file", "x");
