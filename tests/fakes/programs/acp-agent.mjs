@@ -98,12 +98,14 @@ for await (const line of createInterface({ input: process.stdin })) {
     say(params.sessionId, { sessionUpdate: "state_update", state: "idle" });
     print({ id, result: {} });
   } else if (method === "session/load") {
+    // Some answer first, and repeat the session afterwards.
+    if (options.isHasty) print({ id, result: { modes: { currentModeId: "code", availableModes: [] } } });
     say(params.sessionId, {
       sessionUpdate: "agent_message_chunk",
       content: { type: "text", text: "what was said before" },
     });
     say(params.sessionId, { sessionUpdate: "usage_update", used: 1, size: 2, cost: { amount: 0.5, currency: "USD" } });
-    print({ id, result: {} });
+    if (!options.isHasty) print({ id, result: {} });
   } else if (method.startsWith("session/set_")) {
     if (options.only === 2 && params.type !== "id") print({ id, error: { code: -32602, message: "type is missing" } });
     say(SESSION.sessionId, { sessionUpdate: "plan", entries: [] });

@@ -190,8 +190,11 @@ describe("an agent that speaks ACP", () => {
     expect(outcome.nodes[0]?.agent?.usage).toEqual(counted);
   });
 
-  test("continues the session of another node, whose cost and messages don't count again", async () => {
-    const command = [process.execPath, AGENT, JSON.stringify({ can: { loadSession: true } })];
+  test.each([
+    ["before it has loaded it", {}],
+    ["after it has loaded it, as Gemini CLI does", { isHasty: true }],
+  ])("continues the session of another node, and nothing of it counts that it repeats %s", async (_when, more) => {
+    const command = [process.execPath, AGENT, JSON.stringify({ can: { loadSession: true }, ...more })];
     const cost = (amount: number): string =>
       JSON.stringify({
         update: { sessionUpdate: "usage_update", used: 1, size: 2, cost: { amount, currency: "USD" } },
@@ -204,6 +207,7 @@ describe("an agent that speaks ACP", () => {
       ],
     });
     expect(outcome.nodes.map(({ agent }) => agent?.costUsd)).toEqual([0.5, 0.25]);
+    expect(outcome.nodes.map(({ output }) => output)).toEqual(["[]", "[]"]);
     expect(only(events, "agent.message").map(({ text }) => text)).toEqual(["[]", "[]"]);
   });
 

@@ -29,7 +29,7 @@ import { Updates } from "./updates.js";
 import { type AcpVersion, mayBeV2, V1, V2 } from "./versions.js";
 
 /** What is waited for; each has one answer. */
-type Step = "initialize" | "session" | "model" | "prompt" | "over";
+type Step = "initialize" | "session" | "history" | "model" | "prompt" | "over";
 
 /** One prompt to an agent that speaks ACP: initialize, make or continue a session, choose the model, prompt. */
 export class AcpDialog implements AgentDialog {
@@ -144,6 +144,7 @@ export class AcpDialog implements AgentDialog {
       this.start();
       return [{ type: "alive" }];
     }
+    if (this.#step === "history") return this.#prompt();
     if (error !== undefined) return [...this.#updates.flush(), ...this.#used(), ...this.#refused(error)];
     switch (this.#step) {
       case "initialize":
@@ -186,18 +187,29 @@ export class AcpDialog implements AgentDialog {
     const sessionId = this.#request.sessionId ?? asText(session["sessionId"]);
     if (sessionId === undefined) return this.#fail("it made a session without an id");
     this.#sessionId = sessionId;
-    this.#costBefore = this.#request.sessionId === undefined ? 0 : this.#updates.costUsd;
     const { model } = this.#request;
     const signal: AgentSignal = { type: "session", sessionId, ...(model !== undefined && { model }) };
-    if (model === undefined) return [signal, ...this.#prompt()];
+    if (model === undefined) return [signal, ...(this.#passHistory(session) ?? this.#prompt())];
     const choice = chooseModel(session, sessionId, model);
     if (typeof choice === "string") return [signal, ...this.#fail(choice)];
     this.#ask("model", choice.method, choice.params);
     return [signal];
   }
 
+  /**
+   * Some agents say that a session is loaded, and repeat what was said in it only then. It is over when they answer another request: to stay
+   * in the mode in which they are.
+   */
+  #passHistory(session: Untrusted): AgentSignal[] | undefined {
+    const modeId = asText(asRecord(session["modes"])?.["currentModeId"]);
+    if (this.#request.sessionId === undefined || modeId === undefined) return undefined;
+    this.#ask("history", "session/set_mode", { sessionId: this.#sessionId, modeId });
+    return [{ type: "alive" }];
+  }
+
   #prompt(): AgentSignal[] {
     const { prompt, systemPrompt } = this.#request;
+    this.#costBefore = this.#request.sessionId === undefined ? 0 : this.#updates.costUsd;
     const text = systemPrompt === undefined ? prompt : `${systemPrompt}\n\n${prompt}`;
     this.#ask("prompt", "session/prompt", { sessionId: this.#sessionId, prompt: [{ type: "text", text }] });
     return [{ type: "alive" }];
