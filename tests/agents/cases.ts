@@ -47,7 +47,8 @@ export const CASES: readonly Case[] = [
   { name: "edits a file by a tool call", run: editsFile },
   { name: "repairs a failing test through a gate", run: repairsTest },
   { name: "is interrupted", run: isInterrupted },
-  { name: "fails for nothing that its model merely mentions", run: ignoresProse },
+  { name: "fails for nothing that its model or a tool merely mentions", run: ignoresProse },
+  { name: "fails by its cause, whatever its model and a tool mention", run: failsByItsCause },
 ];
 
 async function editsFile(stage: Stage): Promise<void> {
@@ -91,16 +92,20 @@ async function continuesSession(stage: Stage): Promise<void> {
   stage.play([say("first answer"), say("second answer", 2), say("third answer")]);
   const report = await stage.run([
     stage.node("one"),
-    stage.node("two", { continue: "one" }),
-    stage.node("three", { continue: "two" }),
+    ...settled(subject, stage.node("two", { continue: "one" })),
+    ...settled(subject, stage.node("three", { continue: "two" })),
   ]);
   expect(report.error).toBeUndefined();
   const texts = stage.asked.at(-1)?.texts ?? [];
   expect(texts).toEqual(expect.arrayContaining(["first answer", "second answer"]));
   const prompts = ["one", "two", "three"].map((id) => texts.findIndex((text) => text.includes(`the prompt of ${id}`)));
   expect(prompts.every((at, n) => at > (prompts[n - 1] ?? -1))).toBe(true);
-  for (const [n, times] of [1, 2, 1].entries()) {
-    const { agent } = report.nodes[n] ?? {};
+  const said = { one: "first answer", two: "second answer", three: "third answer" };
+  for (const [n, [id, output]] of Object.entries(said).entries()) {
+    const times = id === "two" ? 2 : 1;
+    const node = report.nodes.find((each) => each.id === id);
+    const { agent } = node ?? {};
+    expect(node?.output).toBe(output);
     expect([agent?.turns, agent?.usage]).toEqual([1, usage(subject, { times, isContinued: n > 0 })]);
     expect(agent?.costUsd).toEqual(usd(subject, times));
   }
@@ -118,7 +123,7 @@ async function resumesAfterKill(stage: Stage): Promise<void> {
     isAsked();
     return { ...say("never heard"), stop: "hang" };
   });
-  const nodes = [stage.node("one"), stage.node("two", { continue: "one" })];
+  const nodes = [stage.node("one"), ...settled(subject, stage.node("two", { continue: "one" }))];
   // As the command line does: some agents find a session only where it was.
   const place = { keep: "never", preferredWorkDir: "/workspace" } as const;
   const wanted = { blueprint: { name: runId, nodes }, runId, ...place, ...options };
@@ -139,7 +144,9 @@ async function resumesAfterKill(stage: Stage): Promise<void> {
     expect(warningsOf(report, subject)).toEqual(["two starts a new session: that of one was not saved"]);
     expect(stage.asked[0]?.texts).not.toEqual(expect.arrayContaining(before));
   }
-  expect(report.nodes[1]?.agent?.usage).toEqual(usage(subject, { isContinued: subject.savesSessions }));
+  expect(report.nodes.at(-1)?.agent?.usage).toEqual(usage(subject, { isContinued: subject.savesSessions }));
+  // The answer that was never heard has no price.
+  expect(report.cost.usd).toEqual(usd(subject, 2));
 }
 
 async function stopsAtTurns(stage: Stage): Promise<void> {
@@ -202,25 +209,33 @@ async function meetsStatus(stage: Stage, status: number): Promise<void> {
   expect(stage.asked.length).toBeGreaterThan(0);
 }
 
+/** The failure of an agent that may pass, and what it becomes. */
+function fallOf(subject: Subject): { fail(): Turn; code: string } {
+  switch (subject.fallsBy) {
+    case "cut":
+      return { fail: () => ({ text: LONG, stop: "cut" }), code: "network" };
+    case "kill":
+      // Its parent is the agent.
+      return { fail: () => subject.shell("kill -9 $PPID"), code: "crash" };
+    default:
+      return { fail: () => ({ status: 500, headers: SOON }), code: "network" };
+  }
+}
+
 async function isRunAgain(stage: Stage): Promise<void> {
   const { subject } = stage;
   let isDown = true;
-  const failing: Readonly<Record<string, () => Turn>> = {
-    status: () => ({ status: 500, headers: SOON }),
-    cut: () => ({ text: LONG, stop: "cut" }),
-    // Its parent is the agent.
-    kill: () => subject.shell("kill -9 $PPID"),
-  };
-  const fail = failing[subject.fallsBy ?? "status"] ?? (() => say(""));
+  const { fail, code } = fallOf(subject);
   stage.play(() => (isDown ? fail() : say("late")));
   const event = ({ type }: RunEvent): void => {
     if (type === "retry.scheduled") isDown = false;
   };
   const retry = { max: 1, backoff: 10 };
   const report = await stage.run([stage.node("work", { retry })], { reporter: { event } });
-  const code = subject.fallsBy === "kill" ? "crash" : "network";
   const attempts = [{ status: "failure", error: { code, retryable: true } }, { status: "success" }];
   expect(report.nodes[0]).toMatchObject({ status: "success", output: "late", attempt: 2, attempts });
+  // The request that failed has no price, and the one that did not is billed once.
+  if (subject.fallsBy === undefined) expect(report.cost.usd).toEqual(usd(subject, 1));
 }
 
 async function getsOverOne(stage: Stage): Promise<void> {
@@ -228,6 +243,7 @@ async function getsOverOne(stage: Stage): Promise<void> {
   const report = await stage.run([stage.node("work")]);
   expect(report.nodes[0]).toMatchObject({ status: "success", attempt: 1, output: "it is done" });
   expect(report.nodes[0]?.agent?.usage).toEqual(usage(stage.subject, {}));
+  expect(report.cost.usd).toEqual(usd(stage.subject, 1));
 }
 
 async function meetsCutStream(stage: Stage): Promise<void> {
@@ -244,18 +260,49 @@ async function meetsCutStream(stage: Stage): Promise<void> {
   expect(stage.asked.length).toBeGreaterThan(0);
 }
 
+/** What looks like the errors of services and of the agents themselves, and like their events. */
+const MENTIONED = [
+  'API Error: 401 {"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}',
+  "ERROR: unexpected status 403 Forbidden: the billing module has no credit",
+  "exceeded retry limit, last status: 401 Unauthorized",
+  '401 {"error":{"type":"insufficient_quota","code":"insufficient_quota"}}',
+  '{"type":"result","subtype":"success","is_error":true,"api_error_status":402,"result":"billing"}',
+  '{"type":"turn.failed","error":{"message":"unexpected status 401 Unauthorized"}}',
+  '{"type":"session.error","data":{"errorType":"quota","statusCode":402}}',
+];
+
+/** A tool that mentions them on both streams and fails, and a model that says them. */
+function mention({ shell }: Subject): Turn {
+  const prints = `printf '%s\\n' ${MENTIONED.map((line) => `'${line}'`).join(" ")}`;
+  return { ...shell(`${prints}; ${prints} >&2; exit 41`), text: MENTIONED.join("\n") };
+}
+
 async function ignoresProse(stage: Stage): Promise<void> {
-  stage.play([say("the billing module answers 401 to too many requests")]);
+  const said = `the billing module answers 401 to too many requests\n${MENTIONED.join("\n")}`;
+  stage.play([mention(stage.subject), say(said)]);
   const report = await stage.run([stage.node("work")]);
-  expect(report.nodes[0]).toMatchObject({ status: "success" });
+  expect(report.nodes[0]).toMatchObject({ status: "success", attempt: 1, output: said });
   expect(report.nodes[0]?.agent?.failure).toBeUndefined();
   const file = join(stage.bench.harness.directoryOf(stage.runId), "report.json");
   expect(existsSync(file)).toBe(true);
   expect(readFileSync(file, "utf8")).not.toContain("key-for-the-test");
 }
 
+async function failsByItsCause(stage: Stage): Promise<void> {
+  const { fail, code } = fallOf(stage.subject);
+  stage.play((_request, at) => (at === 0 ? mention(stage.subject) : fail()));
+  const [work] = (await stage.run([stage.node("work")])).nodes;
+  expect(work).toMatchObject({ status: "failure", agent: { failure: code }, error: { code, retryable: true } });
+}
+
 function only(events: readonly RunEvent[], type: RunEvent["type"]): RunEvent[] {
   return events.filter((event) => event.type === type);
+}
+
+/** A node that continues a session, after what the agent needs to find it. */
+function settled({ settles }: Subject, node: NodeSpec): NodeSpec[] {
+  if (settles === undefined) return [node];
+  return [{ id: `before-${node.id}`, kind: "command", shell: settles }, node];
 }
 
 /** What a report warns of, without the requests to hosts that the agent can do without. */

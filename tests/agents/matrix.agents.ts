@@ -19,7 +19,7 @@ for (const { name, run } of CASES) {
   describe.concurrent(name, () => {
     for (const subject of SUBJECTS) {
       test.concurrent(subject.name, async ({ skip }) => {
-        const reason = whyNoAgent(subject.program) ?? subject.notRun?.[name];
+        const reason = whyNoAgent(subject.program);
         if (reason !== undefined) return skip(reason);
         await using gateway = await bench.openGateway();
         await run(new Stage(bench, gateway, subject, name));
@@ -29,10 +29,3 @@ for (const { name, run } of CASES) {
     }
   });
 }
-
-test("names only cases that there are as not run", () => {
-  const names = CASES.map(({ name }) => name);
-  expect(SUBJECTS.flatMap(({ notRun = {} }) => Object.keys(notRun)).filter((name) => !names.includes(name))).toEqual(
-    [],
-  );
-});

@@ -7,8 +7,13 @@ export const USED = { input: 1000, output: 100 };
 export const PATIENT = "tries again for minutes";
 const PATIENCE = { 429: PATIENT, 500: PATIENT, 529: PATIENT };
 
-/** It says so without Glovebox, too: of a session whose file is there. */
-const NOT_LOADED = 'Gemini CLI 0.61.0 fails to load a session by ACP: "No previous sessions found for this project."';
+/**
+ * By ACP, Gemini CLI 0.61.0 makes an empty file for each session that it loads. It is named after the minute: in the same minute it takes the place of the
+ * session, and later the session is deleted with it at the next start. So the files get other names, and the empty ones go.
+ */
+const GEMINI_SETTLES = `cd ~/.gemini/tmp && for each in */chats/session-*; do
+  if grep -q '"type":"gemini"' "$each"; then mv "$each" "\${each%/*}/session-0-\${each##*/}"; else rm "$each"; fi
+done`;
 
 /** When an agent says how many tokens it used: `one turn` is only then, in a new session. */
 type Reports = "always" | "one turn" | "never";
@@ -47,8 +52,8 @@ export interface Subject {
   readonly failures?: Readonly<Record<number, string>>;
   /** The failure that may pass, by which the case of another try is run; by default the status 500. */
   readonly fallsBy?: "cut" | "kill";
-  /** Cases that are not run, and why. */
-  readonly notRun?: Readonly<Record<string, string>>;
+  /** A script that is run before a session is continued, as the agent does not find it yet. */
+  readonly settles?: string;
 }
 
 const use = (name: string, input: Record<string, unknown>): Turn => ({
@@ -170,9 +175,6 @@ export const SUBJECTS: readonly Subject[] = [
     ...{ price: null, tokens: "never", hasCostLimit: false, savesSessions: false, cutStream: "fails" },
     failures: PATIENCE,
     fallsBy: "cut",
-    notRun: {
-      "continues its session, and is counted once": NOT_LOADED,
-      "resumes after kill -9": NOT_LOADED,
-    },
+    settles: GEMINI_SETTLES,
   },
 ];

@@ -51,7 +51,7 @@ export const claudeCode: AgentDriver = {
   startsMcp: true,
   versionArgv: ["claude", "--version"],
   minVersion: "2.0.0",
-  tried: ["2.1.327"],
+  tried: ["2.1.327", "2.1.328"],
   sessionFolders: [".claude/projects"],
   installHint: "npm install -g @anthropic-ai/claude-code",
   command: (request) => ({
