@@ -197,6 +197,10 @@ describe.each(MANAGERS)("opened by %s", (name) => {
     put("linked/.local/share/pipx/secret");
     put("linked/.local/share/worked/versions/1/bin/tool", say("alone"), 0o755);
     put("linked/.local/share/worked/versions/1/.env");
+    put("linked/.local/share/moving/versions/2.0/bin/tool", beside, 0o755);
+    put("linked/.local/share/moving/versions/2.0/beside", "a current version\n", 0o644);
+    put("linked/.local/share/moving/versions/1.0/secret");
+    put("open/run", `#!/bin/sh\necho ${CANARY}\n`, 0o777);
     put("linked/.ssh/run", `#!/bin/sh\necho ${CANARY}\n`, 0o755);
     put("linked/.local/share/key", CANARY, 0o600);
     const share = "../share";
@@ -207,12 +211,22 @@ describe.each(MANAGERS)("opened by %s", (name) => {
       npm: "../lib/node_modules/@some/tool/bin/cli.js",
       pipx: `${share}/pipx/venvs/tool/bin/tool`,
       worked: `${share}/worked/versions/1/bin/tool`,
+      moving: `${share}/moving/current/bin/tool`,
+      chain: "middle",
+      middle: `${share}/claude/current`,
       ssh: "../../.ssh/run",
+      public: join(manager.home, "open/run"),
+      opened: `${share}/opened/run`,
       key: `${share}/key`,
       dead: "nowhere",
     };
     mkdirSync(join(real, ".local/bin"), { recursive: true });
     for (const [name, target] of Object.entries(links)) symlinkSync(target, join(real, ".local/bin", name));
+    symlinkSync("versions/2.0", join(real, ".local/share/moving/current"));
+    symlinkSync("versions/1.0", join(real, ".local/share/claude/current"));
+    // Where anybody can write, directly and by another link.
+    chmodSync(join(manager.home, "open"), 0o777);
+    symlinkSync(join(manager.home, "open"), join(real, ".local/share/opened"));
     manager.own(real);
     const env = {
       HOME: real,
@@ -222,10 +236,11 @@ describe.each(MANAGERS)("opened by %s", (name) => {
     const script = `for name in ${Object.keys(links).join(" ")}; do $name 2>/dev/null || echo no $name; done
       grep -rslF "${CANARY}" ${real}; touch ${real}/.local/share/cursor/versions/1.0/x 2>&1`;
     const told = (await inside(script, { env })).split("\n");
-    expect(told.slice(0, 8)).toEqual([
-      ...["a file", "a version", "a package", "an environment", "alone", "no ssh", "no key", "no dead"],
+    expect(told.slice(0, 13)).toEqual([
+      ...["a file", "a version", "a package", "an environment", "alone", "a current version", "a file", "a file"],
+      ...["no ssh", "no public", "no opened", "no key", "no dead"],
     ]);
-    expect(told.slice(8).join("\n")).toMatch(/^touch: .*Read-only file system\n$/);
+    expect(told.slice(13).join("\n")).toMatch(/^touch: .*Read-only file system\n$/);
   });
 
   test("programs in a prefix of npm below the home work, with their package and nothing else", async () => {

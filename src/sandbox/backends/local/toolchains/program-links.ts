@@ -29,8 +29,20 @@ function shownFor(target: string, isShowable: (path: string) => boolean): string
   const environment = dirname(dirname(target));
   if (existsSync(join(environment, "pyvenv.cfg")) && isWhole(environment, target, isShowable))
     return [environment, ...interpreterOf(environment)];
-  const whole = WHOLE.map((pattern) => pattern.exec(target)?.[0]).find((path) => path !== undefined);
+  const whole = wholeOf(target) ?? placeOf(wholeOf(realpathSync(target)), target);
   return [whole !== undefined && isWhole(whole, target, isShowable) ? whole : target];
+}
+
+function wholeOf(path: string): string | undefined {
+  return WHOLE.map((pattern) => pattern.exec(path)?.[0]).find((found) => found !== undefined);
+}
+
+/** By what name a program is reached in its directory, which may be a link itself: `current` for `versions/2.0`. */
+function placeOf(directory: string | undefined, target: string): string | undefined {
+  if (directory === undefined) return undefined;
+  for (let path = dirname(target); path !== "/"; path = dirname(path))
+    if (realpathSync(path) === directory) return path;
+  return undefined;
 }
 
 /** Whether a directory has the program itself and no sign of anything else. */
