@@ -51,7 +51,7 @@ const STATUS = [/\bunexpected status (\d{3})\b/, /\blast status: (\d{3})\b/, /\b
 
 /** The programs' own words for a service that they could not reach, or that broke off. */
 const UNREACHED =
-  /^terminated$|^fetch failed|^Connection error|^Request timed out|^socket hang up|stream disconnected before completion|stream ended without|^Reconnecting\.\.\.|currently experiencing high demand|\b(?:ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EPIPE)\b/;
+  /^terminated(?:$|: )|^fetch failed|^Connection error|^Request timed out|^socket hang up|stream disconnected before completion|stream ended without|^Reconnecting\.\.\.|currently experiencing high demand|\b(?:ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EPIPE|UND_ERR_[A-Z_]+)\b/;
 
 /** Finds whose fault a failure was from the error that a program wrote: never from what its model said. */
 export function failureOfError(error: string): AgentFailure {

@@ -273,6 +273,8 @@ describe("whose fault a failure was", () => {
     ['529 {"type":"error","error":{"type":"overloaded_error","message":"x"}}', "rate_limit"],
     ['403 {"type":"error","error":{"type":"permission_error","message":"x"}}', "unauthenticated"],
     ["terminated", "network"],
+    // As 1.5.2 writes it.
+    ["terminated: other side closed (UND_ERR_SOCKET)", "network"],
     ["the model refuses to talk about 401 and billing", "agent_error"],
   ])("is in the error of Pi: %s", (errorMessage, failure) => {
     const message = { role: "assistant", stopReason: "error", errorMessage, content: [] };
