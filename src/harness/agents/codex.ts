@@ -36,7 +36,7 @@ export const codex: AgentDriver = {
   ],
   startsMcp: true,
   versionArgv: ["codex", "--version"],
-  minVersion: "0.100.0",
+  minVersion: "0.122.0",
   installHint: "npm install -g @openai/codex",
   tried: ["0.169.0"],
   sessionFolders: [".codex/sessions"],
