@@ -145,7 +145,7 @@ describe("glovebox doctor", () => {
     mkdirSync(bin);
     const put = (name: string, script: string): void =>
       writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-    put("claude", "echo '2.1.0 (Claude Code)'");
+    put("claude", "echo '2.1.200 (Claude Code)'");
     put("codex", 'test -z "$OPENAI_API_KEY" && echo codex-cli 999.0.0');
     put("gemini", "echo 0.1.0");
     put("pi", "exit 1");
@@ -155,7 +155,7 @@ describe("glovebox doctor", () => {
     expect(about("claude-code")).toEqual({
       name: "claude-code",
       status: "limited",
-      detail: `claude-code 2.1.0 is older than 2.1.327, the oldest version that was tried; in ${join(bin, "claude")}`,
+      detail: `claude-code 2.1.200 is older than 2.1.327, the oldest version that was tried; in ${join(bin, "claude")}`,
       fix: "npm install -g @anthropic-ai/claude-code",
     });
     expect(about("codex")).toMatchObject({
@@ -172,7 +172,7 @@ describe("glovebox doctor", () => {
     });
     expect(report.code).toBe(0);
     const short = await bench.run(["doctor"], { env });
-    expect(short.stdout).toMatch(/^ {2}agents +limited +claude-code 2\.1\.0 is older/m);
+    expect(short.stdout).toMatch(/^ {2}agents +limited +claude-code 2\.1\.200 is older/m);
   });
 
   it("finds a machine that cannot make a work directory", async () => {

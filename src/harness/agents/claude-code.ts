@@ -50,7 +50,7 @@ export const claudeCode: AgentDriver = {
   ],
   startsMcp: true,
   versionArgv: ["claude", "--version"],
-  minVersion: "2.0.0",
+  minVersion: "2.1.112",
   tried: ["2.1.327", "2.1.328"],
   sessionFolders: [".claude/projects"],
   installHint: "npm install -g @anthropic-ai/claude-code",

@@ -331,7 +331,7 @@ describe("before the first node", () => {
     try {
       const { outcome } = await runInSandbox(old, ask("fake: say x"), { secrets });
       expect(outcome).toMatchObject({ status: "error", nodes: [], error: { code: "missing_dependency" } });
-      expect(outcome.error?.message).toBe("claude-code 1.0.9 is too old; 2.0.0 or later is needed");
+      expect(outcome.error?.message).toBe("claude-code 1.0.9 is too old; 2.1.112 or later is needed");
     } finally {
       await old.teardown();
     }
@@ -340,7 +340,7 @@ describe("before the first node", () => {
   test("an agent that is older than the versions that were tried gives a warning, a newer one none", async () => {
     const { mounts = [], env } = withFakeAgents(join(place.scratch.path, "tried"));
     for (const [version, warnings] of [
-      ["2.1.0", ["claude-code 2.1.0 is older than 2.1.327, the oldest version that was tried"]],
+      ["2.1.200", ["claude-code 2.1.200 is older than 2.1.327, the oldest version that was tried"]],
       ["3.0.0", []],
     ] as const) {
       const sandbox = await openSandbox({ backend: "local", mounts, env: { ...env, FAKE_VERSION: version } });
