@@ -191,6 +191,7 @@ declare module "@openai/agents-core/sandbox" {
     manifest?: Manifest;
     options?: O;
     archiveLimits?: SandboxArchiveLimits | null;
+    concurrencyLimits?: { manifestEntries?: number; localDirFiles?: number };
   }
   export interface SandboxClientResumeOptions<O extends SandboxClientOptions = SandboxClientOptions> {
     archiveLimits?: SandboxArchiveLimits | null;
@@ -222,6 +223,8 @@ declare module "@openai/agents-core/sandbox" {
   export class SandboxWorkspaceReadNotFoundError extends CodedError {}
   export class SandboxConfigurationError extends CodedError {}
   export class SandboxProviderError extends CodedError {}
+  export class SandboxArchiveError extends CodedError {}
+  export class SandboxMountError extends CodedError {}
   export class SandboxApplyPatchDecodeError extends CodedError {}
   export class SandboxApplyPatchFileNotFoundError extends CodedError {}
   export class SandboxLocalDirReadError extends CodedError {}
@@ -247,6 +250,8 @@ declare module "@openai/agents-core/sandbox/internal" {
   export function assertViewImageByteLength(path: string, byteLength: number): void;
   export function imageOutputFromBytes(path: string, bytes: Uint8Array): ToolOutputImage;
   export function sandboxPathGrantHostPath(grant: { path: string; hostPath?: string }): string;
+  export function isUnderPosixPath(path: string, root: string): boolean;
+  export function validateMountCredentialBoundaries(manifest: Manifest): void;
   export function isHostPathWithinRoot(root: string, path: string): boolean;
   export function mergeManifestEntryDelta(base: Manifest, path: string, entry: Entry): Manifest;
   export function mergeManifestDelta(base: Manifest, update: Manifest): Manifest;

@@ -11,7 +11,7 @@ import type { Sandbox } from "../../../contracts/sandbox.js";
 import { deleteSnapshot, listSandboxes, type OpenOptions, openSandbox, removeSandbox } from "../../sandbox.js";
 import { GloveboxSandboxSession } from "./glovebox-sandbox-session.js";
 import { internal, sandboxes } from "./load-agents.js";
-import { assertManifestSupported, withManifest } from "./manifest-rules.js";
+import { assertConcurrencyLimits, assertManifestSupported, withManifest } from "./manifest-rules.js";
 import { materializeManifest } from "./materialize.js";
 import { unsupported, withSdkErrors } from "./sdk-error.js";
 import { fromStored, type GloveboxSandboxSessionState, SNAPSHOT_TYPE, toStored } from "./session-state.js";
@@ -60,6 +60,7 @@ export class GloveboxSandboxClient implements SandboxClient<GloveboxSandboxClien
     }
     assertManifestSupported(manifest);
     const options = { ...this.#options, ...given.options };
+    assertConcurrencyLimits(given.concurrencyLimits ?? options["concurrencyLimits"]);
     const environment = await manifest.resolveEnvironment();
     return await withSdkErrors(async () => {
       const sandbox = await openSandbox(this.#toOpen(options, manifest));
@@ -69,7 +70,7 @@ export class GloveboxSandboxClient implements SandboxClient<GloveboxSandboxClien
         await sandbox.teardown();
         throw error;
       }
-      const configuredExposedPorts = (options.exposedPorts ?? []).map(sandboxes.normalizeExposedPort);
+      const configuredExposedPorts = [...new Set((options.exposedPorts ?? []).map(sandboxes.normalizeExposedPort))];
       return this.#toSession(
         sandbox,
         { manifest, environment, sandboxId: sandbox.id, configuredExposedPorts, snapshot: null },
@@ -150,7 +151,7 @@ export class GloveboxSandboxClient implements SandboxClient<GloveboxSandboxClien
       archiveLimits: ____,
       ...wanted
     } = options;
-    const publish = [...(wanted.publish ?? []), ...exposedPorts];
+    const publish = [...new Set([...(wanted.publish ?? []), ...exposedPorts])];
     const labels = { ...wanted.labels, ...LABELS };
     return { ...withManifest(wanted, manifest), labels, ...(publish.length > 0 && { publish }) };
   }

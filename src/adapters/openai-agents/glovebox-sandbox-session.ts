@@ -124,29 +124,33 @@ export class GloveboxSandboxSession implements SandboxSession<GloveboxSandboxSes
   }
 
   async materializeEntry({ path, entry, runAs }: MaterializeEntryArgs): Promise<void> {
-    assertOwnUser(runAs);
     const given = structuredClone(entry);
     await this.#changeManifest(async () => {
       const { root, extraPathGrants } = this.state.manifest;
       const inside = this.#resolve(path, true);
       const logical = posix.relative(root, inside);
+      const merged = internal.mergeManifestEntryDelta(this.state.manifest, logical, given);
+      internal.validateMountCredentialBoundaries(merged);
+      assertOwnUser(runAs);
       assertEntrySupported(logical, given);
       assertNoNewMounts(new sandboxes.Manifest({ root, entries: { [logical]: given } }));
       await materializeEntry(this.sandbox, inside, given, extraPathGrants);
-      return internal.mergeManifestEntryDelta(this.state.manifest, logical, given);
+      return merged;
     });
   }
 
   async applyManifest(manifest: Manifest, runAs?: string): Promise<void> {
-    assertOwnUser(runAs);
     const given = sandboxes.cloneManifest(manifest);
     await this.#changeManifest(async () => {
+      const merged = internal.mergeManifestDelta(this.state.manifest, given);
+      internal.validateMountCredentialBoundaries(merged);
+      assertOwnUser(runAs);
       assertManifestSupported(given);
       assertNoNewMounts(given);
       const environment = await given.resolveEnvironment();
       await materializeManifest(this.sandbox, given);
       this.state.environment = { ...this.state.environment, ...environment };
-      return internal.mergeManifestDelta(this.state.manifest, given);
+      return merged;
     });
   }
 

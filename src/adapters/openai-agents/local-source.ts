@@ -39,7 +39,7 @@ async function assertKind(type: "local_file" | "local_dir", path: string, isLast
   const found = await lstat(path).catch((cause: unknown) => {
     throw new ReadError(`${type} source can't be read: ${path}`, { cause });
   });
-  if (found.isSymbolicLink()) throw new agents.UserError(`${type} source must not be or pass a symbolic link: ${path}`);
+  if (found.isSymbolicLink()) throw new agents.UserError(`${type} entries do not support symbolic links: ${path}`);
   const isFile = isLast && type === "local_file";
   if (isFile ? !found.isFile() : !found.isDirectory()) {
     throw new ReadError(`${type} source is not a ${isFile ? "file" : "directory"}: ${path}`);
@@ -49,7 +49,7 @@ async function assertKind(type: "local_file" | "local_dir", path: string, isLast
 async function assertNoLinkBelow(directory: string): Promise<void> {
   for (const entry of await readdir(directory, { withFileTypes: true })) {
     const path = join(directory, entry.name);
-    if (entry.isSymbolicLink()) throw new agents.UserError(`local_dir does not support symbolic links: ${path}`);
+    if (entry.isSymbolicLink()) throw new agents.UserError(`local_dir entries do not support symbolic links: ${path}`);
     if (entry.isDirectory()) await assertNoLinkBelow(path);
   }
 }

@@ -2,19 +2,34 @@ import { isAbsolute } from "node:path";
 import type { Entry, Manifest } from "@openai/agents-core/sandbox";
 import type { Mount } from "../../../contracts/types.js";
 import type { OpenOptions } from "../../sandbox.js";
-import { sandboxes } from "./load-agents.js";
+import { agents, internal, sandboxes } from "./load-agents.js";
 import { unsupported } from "./sdk-error.js";
 
 /** Refuses what no sandbox of ours can have: accounts, groups of files, and mounts of storage services. */
 export function assertManifestSupported(manifest: Manifest): void {
-  if (manifest.users.length > 0) throw unsupported("manifest.users", "users in a manifest");
-  if (manifest.groups.length > 0) throw unsupported("manifest.groups", "groups in a manifest");
+  if (manifest.users.length > 0) throw unsupported("manifest.users", "manifest users yet");
+  if (manifest.groups.length > 0) throw unsupported("manifest.groups", "manifest groups yet");
   for (const { logicalPath, entry } of manifest.iterEntries()) assertEntrySupported(logicalPath, entry);
+  for (const { logicalPath, mountPath } of manifest.mountTargets()) {
+    if (!internal.isUnderPosixPath(mountPath, manifest.root)) continue;
+    throw unsupported(
+      "entry.mount",
+      `mounts within the workspace, where a mount point would stay behind: "${logicalPath}"; give it a mountPath outside of ${manifest.root}`,
+    );
+  }
+}
+
+/** Refuses limits that the SDK's own clients refuse. There are none to keep: everything is put into the sandbox in a few calls. */
+export function assertConcurrencyLimits(limits: unknown): void {
+  for (const each of Object.values(limits ?? {})) {
+    if (each === undefined || (typeof each === "number" && Number.isFinite(each) && each >= 1)) continue;
+    throw new agents.UserError("Sandbox concurrency limits must be positive numbers.");
+  }
 }
 
 /** Refuses a single entry that no sandbox of ours can have. */
 export function assertEntrySupported(path: string, entry: Entry): void {
-  if (entry.group !== undefined) throw unsupported("entry.group", `the group of the entry "${path}"`);
+  if (entry.group !== undefined) throw unsupported("entry.group", `sandbox entry group ownership yet: ${path}`);
   if (sandboxes.isMount(entry) && bindSource(entry) === undefined) {
     throw unsupported("entry.mount", `mounts of the type ${entry.type}: "${path}"`);
   }
@@ -25,8 +40,9 @@ export function assertNoNewMounts(manifest: Manifest): void {
   const [mount] = manifest.mountTargets();
   if (mount !== undefined) throw unsupported("entry.mount", `mounts in an open sandbox: "${mount.logicalPath}"`);
   const grant = manifest.extraPathGrants.find(({ hostPath }) => hostPath !== undefined);
-  if (grant !== undefined)
-    throw unsupported("manifest.extraPathGrants", `host paths in an open sandbox: ${grant.path}`);
+  if (grant === undefined) return;
+  const { path } = grant;
+  throw unsupported("manifest.extraPathGrants.hostPath", `host paths in an open sandbox: ${path}`, { path });
 }
 
 /** The options of a sandbox for a manifest: its root is the work directory, its mounts and granted host paths are mounted. */

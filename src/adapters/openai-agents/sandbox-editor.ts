@@ -32,7 +32,7 @@ export class SandboxEditor implements Editor {
     return await withSdkErrors(async () => {
       const inside = this.#resolve(path);
       if ((await this.#sandbox.stat(inside)) !== null) {
-        throw new agents.UserError(`Cannot create file because it already exists: ${path}`);
+        throw new agents.UserError(`File already exists: ${path}`);
       }
       await this.#sandbox.writeFile(inside, agents.applyDiff("", diff, "create"));
       return {};

@@ -36,9 +36,10 @@ export function toSdkError(error: unknown): unknown {
 }
 
 /** The SDK's error for what this adapter can't do. */
-export function unsupported(feature: string, message: string): Error {
+export function unsupported(feature: string, message: string, details: Record<string, unknown> = {}): Error {
   return new sandboxes.SandboxUnsupportedFeatureError(`GloveboxSandboxClient does not support ${message}.`, {
     provider: "glovebox",
     feature,
+    ...details,
   });
 }

@@ -2,12 +2,15 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SandboxArchiveLimits, WorkspaceArchiveData } from "@openai/agents-core/sandbox";
-import { SandboxError } from "../../../contracts/errors.js";
 import type { Sandbox } from "../../../contracts/sandbox.js";
 import { defined } from "../../util/defined.js";
 import { packDirectory } from "../../util/tar/tar-pack.js";
+import { readTar } from "../../util/tar/tar-read.js";
 import { unpackTar } from "../../util/tar/tar-unpack.js";
 import { sandboxes } from "./load-agents.js";
+
+/** As many headers as are read of an archive that may have any number of members. */
+const MAX_HEADERS = 1_000_000;
 
 /** The workspace as a tar archive, without the paths to leave out. */
 export async function packWorkspace(sandbox: Sandbox, leftOut: ReadonlySet<string>): Promise<Uint8Array> {
@@ -28,15 +31,32 @@ export async function unpackWorkspace(
 ): Promise<void> {
   const bytes = typeof data === "string" ? Buffer.from(data) : new Uint8Array(data);
   const { maxInputBytes, maxExtractedBytes, maxMembers } = sandboxes.resolveSandboxArchiveLimits(limits) ?? {};
-  if (typeof maxInputBytes === "number" && bytes.byteLength > maxInputBytes) {
-    throw new SandboxError("limit_exceeded", `The archive has ${bytes.byteLength} bytes, more than ${maxInputBytes}`);
-  }
+  assertWithin("archive input size", bytes.byteLength, maxInputBytes);
   await inScratch(async (scratch) => {
     const place = join(scratch, "workspace");
-    const bounds = { maxBytes: maxExtractedBytes ?? undefined, maxEntries: maxMembers ?? undefined };
-    await unpackTar(oneChunk(bytes), place, defined(bounds));
+    try {
+      let [members, extracted] = [0, 0];
+      for await (const { path, size } of readTar(oneChunk(bytes), MAX_HEADERS)) {
+        members += 1;
+        extracted += size;
+        assertWithin("archive member count", members, maxMembers, path);
+        assertWithin("archive extracted size", extracted, maxExtractedBytes, path);
+      }
+      // A hard link becomes a copy.
+      await unpackTar(oneChunk(bytes), place, defined({ maxBytes: maxExtractedBytes ?? undefined }));
+    } catch (error) {
+      if (error instanceof sandboxes.SandboxArchiveError || !(error instanceof Error)) throw error;
+      const { code } = error as { code?: unknown };
+      throw new sandboxes.SandboxArchiveError(error.message, { provider: "glovebox", reason: code, cause: error });
+    }
     await sandbox.refreshFromHost(place, sandbox.workDir);
   });
+}
+
+function assertWithin(what: string, actual: number, limit: number | null | undefined, member?: string): void {
+  if (typeof limit !== "number" || actual <= limit) return;
+  const details = { reason: `${what} exceeds limit`, limit, actual, ...(member !== undefined && { member }) };
+  throw new sandboxes.SandboxArchiveError(`Workspace ${what} exceeds limit: ${actual} > ${limit}.`, details);
 }
 
 async function* oneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
