@@ -6,6 +6,7 @@ import {
   FileEntry,
   FileStat,
   FilesystemInfo,
+  InstructionsOption,
   ListOptions,
   MastraFilesystem,
   MastraFilesystemOptions,
@@ -107,7 +108,7 @@ declare class GloveboxSandbox extends Base$1 {
   override executeCommand(command: string, args?: string[], options?: ExecuteCommandOptions): Promise<CommandResult>;
   override writeFiles(files: SandboxFileInput[]): Promise<void>;
   override getInfo(): SandboxInfo;
-  override getInstructions(): string;
+  override getInstructions({ requestContext }?: InstructionsRequest): string;
   clone({ id, sandboxId, env, workingDirectory, idleTimeoutMinutes }?: SandboxCloneOptions): GloveboxSandbox;
   whileAlive<T>(work: (sandbox: Sandbox) => Promise<T>): Promise<T>;
 }
@@ -116,7 +117,7 @@ interface GloveboxSandboxOptions extends Omit<OpenOptions, "id">, Hooks {
   id?: string;
   sandboxId?: string;
   timeout?: number;
-  instructions?: string | ((usual: string) => string);
+  instructions?: InstructionsOption;
 }
 
 interface GloveboxSpawnOptions extends SpawnProcessOptions {
@@ -124,6 +125,8 @@ interface GloveboxSpawnOptions extends SpawnProcessOptions {
 }
 
 type Hooks = Omit<MastraSandboxOptions, "processes">;
+
+type InstructionsRequest = Pick<Parameters<Exclude<InstructionsOption, string>>[0], "requestContext">;
 
 interface ProcessHandle$1 {
   readonly id: string;

@@ -157,11 +157,11 @@ onEachBackend(({ options }) => {
     });
 
     test("reports itself, and can be copied", async () => {
-      await using sandbox = create({ instructions: (usual) => `${usual} Be brief.` });
+      await using sandbox = create({ instructions: ({ defaultInstructions }) => `${defaultInstructions} Be brief.` });
       await sandbox._start();
       expect(sandbox.getInfo()).toMatchObject({ id: sandbox.id, provider: "glovebox", status: "running" });
       expect(sandbox.getInstructions()).toBe(
-        "Commands run in an isolated sandbox, by /bin/sh in /workspace. There is no network. Be brief.",
+        "Commands run in an isolated sandbox, by bash where there is one, else by /bin/sh, in /workspace. There is no network. Be brief.",
       );
       const copy = sandbox.clone({ id: "copy", env: { COPIED: "yes" } });
       expect((await copy.executeCommand("echo $COPIED")).stdout).toBe("yes\n");

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type {
   CommandResult,
   ExecuteCommandOptions,
+  InstructionsOption,
   MastraSandbox,
   MastraSandboxOptions,
   ProviderStatus,
@@ -20,6 +21,7 @@ import { GloveboxProcessManager } from "./glovebox-process-manager.js";
 import { mastra } from "./load-mastra.js";
 
 type Hooks = Omit<MastraSandboxOptions, "processes">;
+type InstructionsRequest = Pick<Parameters<Exclude<InstructionsOption, string>>[0], "requestContext">;
 
 /**
  * How to make a sandbox for a Mastra workspace: the options of `openSandbox`, and what Mastra has besides. With `keep`, `stop` closes the sandbox and
@@ -33,8 +35,8 @@ export interface GloveboxSandboxOptions extends Omit<OpenOptions, "id">, Hooks {
   sandboxId?: string;
   /** Deadline of commands that have none, in milliseconds. Default: none. */
   timeout?: number;
-  /** What the model reads about the sandbox, or what to make of the usual text. */
-  instructions?: string | ((usual: string) => string);
+  /** What the model reads about the sandbox, or what to make of the usual text, as in Mastra's own sandboxes. */
+  instructions?: InstructionsOption;
 }
 
 const Base: typeof MastraSandbox = mastra.MastraSandbox;
@@ -132,14 +134,14 @@ export class GloveboxSandbox extends Base {
     };
   }
 
-  override getInstructions(): string {
+  override getInstructions({ requestContext }: InstructionsRequest = {}): string {
     const place = this.#opened?.workDir ?? this.#options.workDir ?? "/workspace";
     const { network = "none" } = this.#options;
     const reach =
       network === "full" ? "" : network === "none" ? " There is no network." : " The network is restricted.";
-    const usual = `Commands run in an isolated sandbox, by /bin/sh in ${place}.${reach}`;
-    if (typeof this.#instructions === "function") return this.#instructions(usual);
-    return this.#instructions ?? usual;
+    const usual = `Commands run in an isolated sandbox, by bash where there is one, else by /bin/sh, in ${place}.${reach}`;
+    if (typeof this.#instructions !== "function") return this.#instructions ?? usual;
+    return this.#instructions({ defaultInstructions: usual, ...(requestContext !== undefined && { requestContext }) });
   }
 
   /** A sandbox of its own with the same options, but for those given. It has checkpoints no more than this one. */

@@ -12,6 +12,12 @@ declare module "@mastra/core/workspace" {
     | "destroyed"
     | "error";
 
+  export type InstructionsOption = string | ((options: InstructionsRequest) => string);
+  interface InstructionsRequest {
+    defaultInstructions: string;
+    requestContext?: object;
+  }
+
   export interface CommandResult {
     success: boolean;
     exitCode: number;
@@ -105,7 +111,7 @@ declare module "@mastra/core/workspace" {
     readonly processes?: SandboxProcessManager;
     executeCommand?(command: string, args?: string[], options?: ExecuteCommandOptions): Promise<CommandResult>;
     writeFiles?(files: SandboxFileInput[]): Promise<void>;
-    getInstructions?(): string;
+    getInstructions?(options?: { requestContext?: object }): string;
     getInfo?(): SandboxInfo | Promise<SandboxInfo>;
     ensureRunning(): Promise<void>;
     start(): Promise<void>;
