@@ -7,9 +7,12 @@ import { SET_UP_LIMIT } from "../support/run/set-up-limit.js";
 
 const HINTS: Readonly<Record<string, string>> = {
   adk: "npm install @google/adk",
+  "claude-agent-sdk": "npm install @anthropic-ai/claude-agent-sdk",
   computesdk: "npm install @computesdk/provider",
   deepagents: "npm install deepagents",
   langchain: "npm install @langchain/core",
+  mastra: "npm install @mastra/core",
+  "openai-agents": "npm install @openai/agents-core",
 };
 
 let place: string;

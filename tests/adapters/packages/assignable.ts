@@ -1,14 +1,21 @@
 import type { HarnessV1SandboxProvider } from "@ai-sdk/harness";
+import { query } from "@anthropic-ai/claude-agent-sdk";
 import { createCompute } from "@computesdk/provider";
 import { type BaseEnvironment, LlmAgent } from "@google/adk";
+import { Workspace, type WorkspaceFilesystem, type WorkspaceSandbox } from "@mastra/core/workspace";
+import { run } from "@openai/agents-core";
+import { SandboxAgent } from "@openai/agents-core/sandbox";
 import { type Experimental_SandboxSession, generateText, type ToolSet } from "ai";
 import { createDeepAgent, type SandboxBackendProtocolV2 } from "deepagents";
 import type { Sandbox } from "glovebox";
 import { GloveboxCodeExecutor, GloveboxEnvironment } from "glovebox/adk";
 import { createSandboxTools as aiSdkTools, createSandboxProvider, createSandboxSession } from "glovebox/ai-sdk";
+import { createSandboxTools as claudeTools, spawnInSandbox } from "glovebox/claude-agent-sdk";
 import { glovebox } from "glovebox/computesdk";
 import { GloveboxSandbox } from "glovebox/deepagents";
 import { createSandboxTools as langchainTools } from "glovebox/langchain";
+import { GloveboxFilesystem, GloveboxSandbox as MastraSandbox } from "glovebox/mastra";
+import { GloveboxSandboxClient } from "glovebox/openai-agents";
 import { createAgent } from "langchain";
 
 /** What the adapters make is what the frameworks take: this compiles with the types of both. */
@@ -36,6 +43,25 @@ export const adkAgent = new LlmAgent({ name: "a", codeExecutor: new GloveboxCode
 
 export const agent = createAgent({ model: "some:model", tools: langchainTools(sandbox) });
 
+export const outside = query({ prompt: "", options: { ...claudeTools(sandbox, { timeout: 1000 }) } });
+export const inside = query({ prompt: "", options: { spawnClaudeCodeProcess: spawnInSandbox(sandbox) } });
+
+export const mastra = new MastraSandbox({
+  backend: "docker",
+  timeout: 1000,
+  onStart: ({ sandbox: { id } }) => void id,
+});
+export const asSandbox: WorkspaceSandbox = mastra;
+export const named = new MastraSandbox({
+  instructions: ({ defaultInstructions, requestContext }) => `${defaultInstructions} ${requestContext?.get("user")}`,
+});
+export const files: WorkspaceFilesystem = new GloveboxFilesystem({ sandbox: mastra });
+export const workspace = new Workspace({ sandbox: mastra, filesystem: new GloveboxFilesystem({ sandbox: mastra }) });
+
+export const ran = run(new SandboxAgent({ name: "a" }), "", {
+  sandbox: { client: new GloveboxSandboxClient({ backend: "docker", exposedPorts: [80] }) },
+});
+
 // @ts-expect-error: the types are not any.
 createSandboxSession(7);
 // @ts-expect-error: the types are not any.
@@ -46,3 +72,11 @@ new GloveboxCodeExecutor({ timeoutSeconds: "long" });
 glovebox({ backend: 7 });
 // @ts-expect-error: the types are not any.
 langchainTools(sandbox, { timeout: "long" });
+// @ts-expect-error: the types are not any.
+new MastraSandbox({ timeout: "long" });
+// @ts-expect-error: the types are not any.
+new GloveboxSandboxClient({ exposedPorts: 80 });
+// @ts-expect-error: the types are not any.
+spawnInSandbox(7);
+// @ts-expect-error: the types are not any.
+claudeTools(sandbox, { timeout: "long" });
