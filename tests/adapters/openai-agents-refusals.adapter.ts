@@ -5,6 +5,7 @@ import {
   Manifest,
   SandboxArchiveError,
   SandboxMountError,
+  SandboxPathResolutionError,
   SandboxUnsupportedFeatureError,
 } from "@openai/agents-core/sandbox";
 import { describe, expect, test } from "vitest";
@@ -49,12 +50,16 @@ onEachBackend(({ options }) => {
       writeFileSync(join(scratch.path, "file"), "");
       symlinkSync(join(scratch.path, "file"), join(given, "link"));
       const extraPathGrants = [{ path: given, readOnly: true }];
-      for (const [type, src] of [
-        ["local_dir", given],
-        ["local_file", join(given, "link")],
+      mkdirSync(join(given, "real", "sub"), { recursive: true });
+      symlinkSync(join(given, "real"), join(given, "linked"));
+      for (const [type, src, what] of [
+        ["local_dir", given, "symbolic links"],
+        ["local_file", join(given, "link"), "symbolic links"],
+        ["local_dir", join(given, "linked", "sub"), "symbolic link ancestors"],
+        ["local_file", join(given, "linked", "sub", "file"), "symbolic link ancestors"],
       ] as const) {
         await expect(open(new Manifest({ entries: { in: { type, src } }, extraPathGrants }))).rejects.toThrow(
-          `${type} entries do not support symbolic links`,
+          `${type} entries do not support ${what}`,
         );
       }
       expect(await listSandboxes()).toEqual([]);
@@ -106,6 +111,32 @@ onEachBackend(({ options }) => {
         SandboxMountError,
       );
       expect(session.state.manifest.entries).not.toHaveProperty("remote");
+    });
+
+    test("paths that lead out through a link", async () => {
+      await using session = await open();
+      await session.exec({ cmd: "ln -s /etc out; ln -s /etc/passwd link; mkdir sub; ln -s /etc/passwd sub/link" });
+      const content = { type: "file" as const, content: "" };
+      const editor = session.createEditor();
+      for (const work of [
+        () => session.pathExists("out/passwd"),
+        () => session.readFile({ path: "link" }),
+        () => session.viewImage({ path: "out/passwd" }),
+        () => session.listDir({ path: "out" }),
+        () => editor.createFile({ type: "create_file", path: "out/made", diff: "+made\n" }),
+        () => editor.updateFile({ type: "update_file", path: "link", diff: "@@\n-root\n+none\n" }),
+        () => session.materializeEntry({ path: "out/made", entry: content }),
+      ]) {
+        const refused = work();
+        await expect(refused).rejects.toBeInstanceOf(SandboxPathResolutionError);
+        await expect(refused).rejects.toThrow(/escapes the workspace root/);
+      }
+      await expect(session.materializeEntry({ path: "sub/link", entry: content })).rejects.toThrow(
+        /symbolic link|escapes/,
+      );
+      expect((await session.exec({ cmd: "ls /etc | grep made; grep -c . /etc/passwd" })).stdout).toMatch(
+        /^[1-9]\d*\n$/,
+      );
     });
 
     test("to create a file that is there", async () => {

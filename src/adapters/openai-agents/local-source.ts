@@ -39,7 +39,8 @@ async function assertKind(type: "local_file" | "local_dir", path: string, isLast
   const found = await lstat(path).catch((cause: unknown) => {
     throw new ReadError(`${type} source can't be read: ${path}`, { cause });
   });
-  if (found.isSymbolicLink()) throw new agents.UserError(`${type} entries do not support symbolic links: ${path}`);
+  if (found.isSymbolicLink())
+    throw new agents.UserError(`${type} entries do not support symbolic link${isLast ? "s" : " ancestors"}: ${path}`);
   const isFile = isLast && type === "local_file";
   if (isFile ? !found.isFile() : !found.isDirectory()) {
     throw new ReadError(`${type} source is not a ${isFile ? "file" : "directory"}: ${path}`);

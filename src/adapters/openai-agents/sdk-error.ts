@@ -21,6 +21,7 @@ export function toSdkError(error: unknown): unknown {
     case "no_isolation":
       return new sandboxes.SandboxUnsupportedFeatureError(message, details);
     case "path_confinement":
+      return new sandboxes.SandboxPathResolutionError(`Sandbox path escapes the workspace root. ${message}`, details);
     case "invalid_path":
       return new sandboxes.SandboxPathResolutionError(message, details);
     case "not_found":
