@@ -11,7 +11,7 @@ import type { OpenOptions } from "../sandbox.js";
 import { MAX_TIMEOUT } from "../util/schema.js";
 import { importFramework } from "./import-framework.js";
 import { openForAgent } from "./open-for-agent.js";
-import { deadlineLine, runCommand } from "./run-command.js";
+import { deadlineLine, runCommand, shellOf } from "./run-command.js";
 
 const framework = await importFramework("@google/adk", () => import("@google/adk"));
 const BaseEnvironment: typeof Environment = framework.BaseEnvironment;
@@ -99,8 +99,8 @@ export interface CodeExecutorOptions extends AdkOptions {
   timeoutSeconds?: number;
 }
 
-/** How each language reads a program from its standard input, and arguments after it. */
-const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
+/** How each language reads a program from its standard input, and arguments after it. `sh` is bash where the sandbox has it. */
+const PROGRAMS: Readonly<Record<string, readonly [string, ...string[]]>> = {
   python: ["python3", "-"],
   javascript: ["node", "-"],
   shell: ["sh", "-s", "--"],
@@ -138,7 +138,8 @@ export class GloveboxCodeExecutor extends BaseCodeExecutor {
     await sandbox.writeFiles(Object.fromEntries(inputs));
     const before = await filesOf(sandbox);
     const { timeoutSeconds = 300 } = this.#options;
-    const argv = [...program, ...toArguments(args)];
+    const [name, ...rest] = program;
+    const argv = [name === "sh" ? await shellOf(sandbox) : name, ...rest, ...toArguments(args)];
     const result = await sandbox.exec({ argv, stdin: code, timeout: Math.ceil(timeoutSeconds * 1000) });
     const after = await filesOf(sandbox);
     const changed = after.filter(({ name, size, mtimeMs }) => {

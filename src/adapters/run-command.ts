@@ -55,15 +55,20 @@ export function deadlineLine({ durationMs }: Pick<ExecResult, "durationMs">): st
   return `[killed at its deadline, after ${Math.round(durationMs / 100) / 10} s]`;
 }
 
-/** The arguments that run a line of shell: models write for bash, and small images don't have it. */
+/** The arguments that run a line of shell. */
 export async function shellLine(sandbox: Sandbox, command: string): Promise<string[]> {
+  return [await shellOf(sandbox), "-c", command];
+}
+
+/** The path of the shell: models write for bash, and small images don't have it. */
+export async function shellOf(sandbox: Sandbox): Promise<string> {
   let found = shells.get(sandbox);
   if (found === undefined) {
     found = findShell(sandbox);
     shells.set(sandbox, found);
     found.catch(() => shells.delete(sandbox));
   }
-  return [await found, "-c", command];
+  return await found;
 }
 
 async function findShell(sandbox: Sandbox): Promise<string> {

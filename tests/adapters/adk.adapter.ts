@@ -98,6 +98,8 @@ onEachBackend(({ options, open }) => {
       const run = async (code: string, language: string) =>
         await executor.executeCode({ invocationContext: contextOf("1"), codeExecutionInput: input(code, language) });
       expect(await run("exit 7", "shell")).toEqual({ stdout: "", stderr: "Exit code 7", outputFiles: [] });
+      const bash = (await sandbox.shell("command -v bash || true")).stdout;
+      expect((await run("echo $BASH", "shell")).stdout).toBe(bash === "" ? "\n" : bash);
       expect(await run("dir", "powershell")).toMatchObject({ stderr: "Unsupported language: powershell" });
       expect((await sandbox.exec({ argv: ["true"] })).exitCode).toBe(0);
     });
