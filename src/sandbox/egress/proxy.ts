@@ -14,6 +14,7 @@ import { type BlockedHost, blockedHost, Refusal, reportOnce, toAnswer } from "./
 import type { RequestTarget } from "./request-target.js";
 import { Admitted } from "./rules/admitted.js";
 import { entryText } from "./rules/entry-text.js";
+import { HOST_LOOPBACK } from "./rules/network-entry.js";
 import { type Asking, type OpenQuestion, Questions } from "./traffic/questions.js";
 import type { Passing, Traffic } from "./traffic/traffic.js";
 import { type Exchange, tunnel } from "./tunnel.js";
@@ -330,7 +331,8 @@ export class EgressProxy {
 }
 
 function endFor(host: string, port: number): string {
-  const rule = privateRuleFor(host, port);
+  // Nobody is asked about it, but a flag of the user's own opens it.
+  const rule = host === HOST_LOOPBACK ? `${HOST_LOOPBACK}:${port}` : privateRuleFor(host, port);
   return rule === undefined ? ", and it cannot be allowed" : `\nto allow it: --network 'allow=${entryText(rule)}'`;
 }
 

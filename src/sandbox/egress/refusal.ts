@@ -11,6 +11,7 @@ export type BlockReason =
   | "unnamed"
   | "not_public"
   | "not_private"
+  | "upstream_refused"
   | "request_not_allowed"
   | "request_unclear"
   | "not_trusted"
@@ -74,6 +75,7 @@ const WHY: Readonly<Record<BlockReason, string>> = {
   unnamed: "the TLS hello of a program without a proxy does not name its host",
   not_public: "its address is not public",
   not_private: "its address is not private, as its rule says",
+  upstream_refused: "the upstream proxy did not accept the user or the password",
   request_not_allowed: "its rules do not allow that request",
   request_unclear:
     "its rules need to know what a request means, and servers could understand that one in different ways",
@@ -120,13 +122,16 @@ export function refusalHeaders({ blocked }: Refusal): (readonly [name: string, v
   ];
 }
 
-/** The complete answer to a refused request. Of the answer to CONNECT most programs show the status line at best, so it has the remedy, too. */
+/** Characters of a reason in a status line. */
+const MOST_WORDS = 400;
+
+/** The complete answer to a refused request. Of the answer to CONNECT most programs show the status line at best, so it has the remedy or the reason. */
 export function toAnswer(refusal: Refusal): Buffer {
-  const { status, entry } = refusal;
-  const remedy = entry === undefined ? "" : ` by glovebox; to allow it: --network allow=${entry}`;
+  const { status, entry, message } = refusal;
+  const why = entry === undefined ? `: ${message.replaceAll("\n", "; ")}` : `; to allow it: --network allow=${entry}`;
   const body = explainRefusal(refusal);
   const head = [
-    `HTTP/1.1 ${status} ${PHRASES[status] ?? "Error"}${remedy}`,
+    `HTTP/1.1 ${status} ${PHRASES[status] ?? "Error"} by glovebox${why.slice(0, MOST_WORDS).replace(/[^\x20-\x7e]/g, "?")}`,
     ...refusalHeaders(refusal).map(([name, value]) => `${name}: ${value}`),
     `Content-Length: ${Buffer.byteLength(body)}`,
     "Connection: close",

@@ -80,6 +80,13 @@ describe("[N-NET-02] [N-NET-03] [N-NET-04] hosts that are not allowed", () => {
     expect(answer).toMatch(/does not allow 127\.0\.0\.1:80, and it cannot be allowed\n$/);
   });
 
+  test("another port of the host's loopback is refused with the flag that opens it", async () => {
+    await using own = await startProxy([`${NAME}:${origin.port}`]);
+    const answer = await talk(own.port, "CONNECT host-loopback:5433 HTTP/1.1\r\n\r\n");
+    expect(statusOf(answer)).toBe(403);
+    expect(answer).toContain("to allow it: --network 'allow=host-loopback:5433'");
+  });
+
   test("an empty list refuses everything", async () => {
     await using own = await startProxy([], { names: { [NAME]: "127.0.0.1" } });
     for (const host of [NAME, "127.0.0.1", "localhost", "example.com"]) {

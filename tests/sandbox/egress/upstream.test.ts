@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { NetworkRules } from "../../../contracts/types.js";
+import type { NetworkRules, SandboxEvent } from "../../../contracts/types.js";
 import { egressInternals } from "../../../src/sandbox/egress/open-egress.js";
 import { parseUpstream, upstreamFor } from "../../../src/sandbox/egress/upstream/parse-upstream.js";
 import { readAuthorities } from "../../../src/sandbox/egress/upstream/read-authorities.js";
@@ -163,9 +163,16 @@ describe("a sandbox behind an upstream proxy", () => {
     egressInternals.variables = {};
     try {
       const network = { allow: [`${NAME}:${origin.port}`], ...route };
-      await using sandbox = await createLocalSandbox({ network, keep: true });
+      const events: SandboxEvent[] = [];
+      const onEvent = (event: SandboxEvent): void => void events.push(event);
+      await using sandbox = await createLocalSandbox({ network, keep: true, onEvent });
       const { stderr } = await sandbox.exec({ argv: ["curl", "-sS", "-v", url("/x")] });
-      expect(stderr).toContain("502");
+      const why = "the upstream proxy wants a password, which goes into HTTPS_PROXY";
+      // All that a program shows of the answer to CONNECT.
+      expect(stderr).toContain(`< HTTP/1.1 502 Bad Gateway by glovebox: ${why}`);
+      expect(events.filter(({ type }) => type === "warning").map(({ message }) => message)).toEqual([
+        `blocked ${NAME}:${origin.port}: the upstream proxy did not accept the user or the password`,
+      ]);
       egressInternals.variables = known ?? {};
       const all = readdirSync(scratch.home, { recursive: true, withFileTypes: true, encoding: "utf8" });
       const files = all.filter((each) => each.isFile() && each.name.endsWith(".json"));

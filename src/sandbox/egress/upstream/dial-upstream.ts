@@ -1,7 +1,7 @@
 import { connect, type Socket } from "node:net";
 import { hostInUrl } from "../host-name.js";
 import type { Lifetime } from "../lifetime.js";
-import { Refusal } from "../refusal.js";
+import { blockedHost, Refusal } from "../refusal.js";
 import type { Upstream } from "./parse-upstream.js";
 
 const MAX_ANSWER = 16 << 10;
@@ -31,7 +31,7 @@ export async function dialUpstream(
       readAnswer(socket, resolve, reject);
     });
     const status = /^HTTP\/1\.[01] (\d{3})/.exec(await life.within(answered, timeout, late))?.[1] ?? "none";
-    if (!status.startsWith("2")) throw refused(place, status, authorization !== undefined);
+    if (!status.startsWith("2")) throw refused(host, port, status, authorization !== undefined);
     socket.removeAllListeners("close");
     socket.on("error", () => undefined); // the next read or write fails
     return socket;
@@ -61,9 +61,11 @@ function readAnswer(socket: Socket, resolve: (head: string) => void, reject: (er
   socket.on("readable", onReadable);
 }
 
-function refused(place: string, status: string, hasPassword: boolean): Refusal {
-  if (status !== "407")
-    return new Refusal(502, `the upstream proxy did not connect to ${place}: it answered ${status}`);
+function refused(host: string, port: number, status: string, hasPassword: boolean): Refusal {
+  if (status !== "407") {
+    const message = `the upstream proxy did not connect to ${hostInUrl(host)}:${port}: it answered ${status}`;
+    return new Refusal(502, message);
+  }
   const why = hasPassword ? "refuses the password of HTTPS_PROXY" : "wants a password, which goes into HTTPS_PROXY";
-  return new Refusal(502, `the upstream proxy ${why}`);
+  return new Refusal(502, `the upstream proxy ${why}`, blockedHost(host, port, "upstream_refused"));
 }
