@@ -21,7 +21,8 @@ export async function fetchFromFile(name: string, path: string, visible: readonl
     // It must still be the file that was looked at, and opening a pipe must not wait.
     file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
-    throw refuse((error as NodeJS.ErrnoException).code ?? "it can't be opened", undefined, error);
+    const { code = "it can't be opened" } = error as NodeJS.ErrnoException;
+    throw refuse(code, code === "ENOENT" ? `write the value to ${path}, and chmod 600` : undefined, error);
   }
   try {
     const stat = await file.stat();

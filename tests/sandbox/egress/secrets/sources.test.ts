@@ -106,6 +106,9 @@ describe("a file", () => {
   test("that is missing, a folder or empty is refused", async () => {
     for (const path of [join(scratch.path, "missing"), scratch.path, place("empty", "")])
       await expect(open({ file: path })).rejects.toMatchObject({ code: "unauthenticated" });
+    await expect(open({ file: join(scratch.path, "missing") })).rejects.toMatchObject({
+      hint: `write the value to ${join(scratch.path, "missing")}, and chmod 600`,
+    });
   });
 
   test("of a repository is refused, also through a link", async () => {
