@@ -5,11 +5,19 @@ import { SandboxError } from "../../contracts/errors.js";
 import type { BlockedAnswer, BlockedRequest } from "../../contracts/types.js";
 import type { Screen } from "./terminal.js";
 
+interface LearnedHost {
+  readonly host: string;
+  readonly port: number;
+  readonly methods: Set<string>;
+  /** It leads to a private or local address, and stayed blocked. */
+  isLeftOut: boolean;
+}
+
 /** The hosts that a command asks for, to be written down as network rules. */
 export class LearnedHosts {
   readonly #path: string;
   readonly #replaces: boolean;
-  readonly #seen = new Map<string, { host: string; port: number; methods: Set<string> }>();
+  readonly #seen = new Map<string, LearnedHost>();
 
   /** Throws `conflict` if the file is there and must not be replaced, before anything has run. */
   constructor(path: string, replaces: boolean) {
@@ -23,10 +31,16 @@ export class LearnedHosts {
   /** Lets it pass, and remembers it. */
   add({ host, port, method }: BlockedRequest): BlockedAnswer {
     const place = `${host} ${port}`;
-    const known = this.#seen.get(place) ?? { host, port, methods: new Set<string>() };
+    const known = this.#seen.get(place) ?? { host, port, methods: new Set<string>(), isLeftOut: false };
     if (method !== undefined) known.methods.add(method);
     this.#seen.set(place, known);
     return "allow-once";
+  }
+
+  /** Learns from a warning of the sandbox which names were blocked after all. */
+  hear(warning: string): void {
+    const [, place] = /^blocked (\S+): its address is not public$/.exec(warning) ?? [];
+    for (const each of this.#seen.values()) if (placeOf(each) === place) each.isLeftOut = true;
   }
 
   /** Writes the rules. A file that came there meanwhile is not replaced, and a link is never followed. */
@@ -40,19 +54,32 @@ export class LearnedHosts {
       throw error;
     }
     const count = this.#seen.size;
+    const left = [...this.#seen.values()].filter(({ isLeftOut }) => isLeftOut).length;
     const what = count === 0 ? "the command asked for no host" : `it asked for ${count} host${count === 1 ? "" : "s"}`;
-    await screen.printNote(`${what}; read ${this.#path}, then use it with --network @${this.#path}`);
+    const less =
+      left === 0
+        ? ""
+        : `, of which ${left} ${left === 1 ? "has" : "have"} no public address and ${left === 1 ? "is" : "are"} left out`;
+    await screen.printNote(`${what}${less}; read ${this.#path}, then use it with --network @${this.#path}`);
   }
 
   #document(): string {
     const entries = [...this.#seen.values()].sort((a, b) => a.host.localeCompare(b.host, "en") || a.port - b.port);
-    const lines = entries.map(({ host, port, methods }) => {
-      const name = host.includes(":") ? `[${host}]` : host;
-      const seen = methods.size === 0 ? "" : ` # ${[...methods].sort().join(", ")}`;
-      return `  - "${name}:${port}"${seen}`;
-    });
+    const lines = entries
+      .filter(({ isLeftOut }) => !isLeftOut)
+      .map((entry) => {
+        const seen = entry.methods.size === 0 ? "" : ` # ${[...entry.methods].sort().join(", ")}`;
+        return `  - "${placeOf(entry)}"${seen}`;
+      });
+    const left = entries
+      .filter(({ isLeftOut }) => isLeftOut)
+      .map(({ host, port }) => `#  - { host: "${host}", port: ${port}, private: true }`);
     const head = "# What a command asked for, written by glovebox exec --learn. Read it before you use it.";
-    return `${[head, ...(lines.length === 0 ? ["allow: []"] : ["allow:", ...lines])].join("\n")}\n`;
+    const blocked =
+      left.length === 0
+        ? []
+        : ["# Blocked: no public address. If one is of your own network, this allows it:", ...left];
+    return `${[head, ...(lines.length === 0 ? ["allow: []"] : ["allow:", ...lines]), ...blocked].join("\n")}\n`;
   }
 
   #exists(): SandboxError {
@@ -61,6 +88,10 @@ export class LearnedHosts {
       hint: "name another file, or add --force",
     });
   }
+}
+
+function placeOf({ host, port }: LearnedHost): string {
+  return `${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
 function replaceFile(path: string, text: string): void {

@@ -9,6 +9,8 @@ import type { Sink } from "./terminal.js";
 export interface Supervision {
   /** For the sandbox. */
   readonly options: Pick<OpenOptions, "network" | "onBlocked">;
+  /** Hears each warning of the sandbox. */
+  hear(warning: string): void;
   /** Holds the output of the command back while a question is open. */
   over(sink: Sink): Sink;
   /** Asks nothing more. */
@@ -19,6 +21,7 @@ export interface Supervision {
 
 const NONE: Supervision = {
   options: {},
+  hear: () => undefined,
   over: (sink) => sink,
   close: () => undefined,
   finish: async () => undefined,
@@ -38,6 +41,7 @@ export function superviseNetwork({ flags, screen }: Invocation): Supervision {
     return {
       ...NONE,
       options: { network: { allow: [] }, onBlocked: (request) => learned.add(request) },
+      hear: (warning) => learned.hear(warning),
       finish: () => learned.write(screen),
     };
   }

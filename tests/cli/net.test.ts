@@ -1,10 +1,15 @@
 import { existsSync, lstatSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { text as readAll } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import type { NetworkEvent } from "../../contracts/types.js";
+import { LearnedHosts } from "../../src/cli/learned-hosts.js";
+import { Screen } from "../../src/cli/terminal.js";
 import { createLocalSandbox } from "../../src/sandbox/backends/local.js";
 import { egressInternals } from "../../src/sandbox/egress/open-egress.js";
+import { blockedHost, explainBlocked } from "../../src/sandbox/egress/refusal.js";
 import type { Sandbox } from "../../src/sandbox/types.js";
 import { type Bench, createBench, program } from "../support/cli.js";
 import { type Origin, startOrigin } from "../support/egress/origin.js";
@@ -165,6 +170,24 @@ describe("exec --learn", () => {
     const codes = "for h in a.test c.test; do curl -s -o /dev/null -w '%{http_code} ' http://$h/; done";
     const { stdout } = await bench.run(["exec", "--network", `@${file}`, "--", "sh", "-c", codes]);
     expect(stdout).toBe("502 403 ");
+  });
+
+  it("a name that led to a private address is no rule: with --network it would stay blocked", async () => {
+    const file = join(scratch.path, "private.yaml");
+    const stderr = new PassThrough();
+    const learned = new LearnedHosts(file, false);
+    for (const host of ["wiki.example.org", "packages.example.org"]) {
+      learned.add({ host, port: 443, reason: "not_allowed" });
+    }
+    learned.hear(explainBlocked(blockedHost("wiki.example.org", 443, "not_public")));
+    learned.hear(explainBlocked(blockedHost("packages.example.org", 443, "name_mismatch")));
+    await learned.write(new Screen(new PassThrough(), stderr, {}));
+    const written = readFileSync(file, "utf8");
+    expect(parse(written)).toEqual({ allow: ["packages.example.org:443"] });
+    const left = written.split("\n").find((line) => line.includes("wiki.example.org"));
+    expect(parse(left?.replace(/^# */, "") ?? "")).toEqual([{ host: "wiki.example.org", port: 443, private: true }]);
+    stderr.end();
+    expect(await readAll(stderr)).toContain("it asked for 2 hosts, of which 1 has no public address and is left out");
   });
 
   it("never replaces a file without --force, and follows no link", async () => {

@@ -1,4 +1,4 @@
-import type { ProcessExit } from "../../../contracts/types.js";
+import type { ProcessExit, SandboxEvent } from "../../../contracts/types.js";
 import type { Sandbox } from "../../sandbox/types.js";
 import { WORKSPACE, withPreferredWorkDir, withUserConfig } from "../../sandbox.js";
 import { hereOf, startHere, withHere } from "../here.js";
@@ -23,7 +23,11 @@ export async function run(invocation: Invocation): Promise<number> {
     await withUserConfig(withHere({ ...(await toOpenOptions(invocation)), ...supervision.options }, here)),
     WORKSPACE,
   );
-  const sandbox = await openWithFiles(invocation, options, here);
+  const onEvent = (event: SandboxEvent): void => {
+    if (event.type === "warning") supervision.hear(event.message);
+    options.onEvent?.(event);
+  };
+  const sandbox = await openWithFiles(invocation, { ...options, onEvent }, here);
   let exit: ProcessExit;
   let watch: NameWatch;
   try {
