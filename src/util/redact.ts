@@ -1,6 +1,9 @@
+import { ByteSearch, type Occurrence } from "./redact/byte-search.js";
 import { isSecretName, secretForms } from "./secret-forms.js";
 
 const MIN_VALUE_LENGTH = 8;
+/** From here on it is faster to look for all at once than for one after the other. */
+const MANY = 8;
 const registered = new Map<string, string | undefined>();
 const holders = new Map<string, number>();
 /** Counts the changes of `registered`: a redactor that lives long learns about values that come later. */
@@ -55,6 +58,17 @@ const BYTES: Kind<Buffer> = {
   join: (parts) => (parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts)),
 };
 
+/** What finds some patterns in texts. */
+interface Search<T> {
+  /** All matches that start before `limit`, overlapping ones too, by position and then the longest first. */
+  occurrences(text: T, limit: number): Occurrence<Pattern<T>>[];
+  /** The first position at which a pattern may start that later text completes. */
+  firstUncertain(text: T): number;
+}
+
+/** What finds some bytes. To make it takes a while if there are many, so it is kept for as long as they are the same. */
+export type PreparedBytes = Search<Buffer>;
+
 /**
  * Hides a value in every later text, as `name` if given. Returns a function that unregisters it; the value stays hidden
  * until every caller that registered it has unregistered it.
@@ -84,30 +98,37 @@ export function redact(text: string, options: RedactOptions = {}): string {
 
 /** Creates a redactor whose result does not depend on where the chunks end. */
 export function createRedactor(options: RedactOptions = {}): Redactor {
-  return redactorOf(STRINGS, collectPatterns(options), () => collectPatterns(options));
+  const collect = (): Search<string> => searchOf(STRINGS, collectPatterns(options));
+  return redactorOf(STRINGS, collect(), collect);
 }
 
 /** The same for UTF-8 bytes. Bytes without a secret are returned without a copy. */
 export function createByteRedactor(options: RedactOptions = {}): Redactor<Buffer> {
-  const collect = (): Pattern<Buffer>[] =>
-    collectPatterns(options)
-      .map(({ text, label }) => ({ text: Buffer.from(text), label: Buffer.from(label) }))
-      .sort(longestFirst);
+  const collect = (): PreparedBytes =>
+    prepareBytes(
+      collectPatterns(options).map(({ text, label }) => ({ text: Buffer.from(text), label: Buffer.from(label) })),
+    );
   return redactorOf(BYTES, collect(), collect);
 }
 
+/** Prepares what finds these bytes. */
+export function prepareBytes(patterns: readonly Pattern<Buffer>[]): PreparedBytes {
+  const isLong = patterns.every(({ text }) => text.length > 1);
+  return patterns.length >= MANY && isLong ? new ByteSearch(patterns) : searchOf(BYTES, patterns);
+}
+
 /** Creates a stream filter that puts something in the place of other bytes, wherever the chunks end. */
-export function createByteReplacer(patterns: readonly Pattern<Buffer>[]): Redactor<Buffer> {
-  return redactorOf(BYTES, [...patterns].sort(longestFirst));
+export function createByteReplacer(prepared: PreparedBytes): Redactor<Buffer> {
+  return redactorOf(BYTES, prepared);
 }
 
 /** `collect`: all patterns anew, once other values have been registered. */
 function redactorOf<T extends Searchable<T>>(
   kind: Kind<T>,
-  first: readonly Pattern<T>[],
-  collect: () => readonly Pattern<T>[] = () => first,
+  first: Search<T>,
+  collect: () => Search<T> = () => first,
 ): Redactor<T> {
-  let patterns = first;
+  let search = first;
   let known = registrations;
   let pending = kind.empty;
   let covered = 0;
@@ -115,7 +136,7 @@ function redactorOf<T extends Searchable<T>>(
   const release = (limit: number): T => {
     const out: T[] = [];
     let done = covered;
-    for (const { start, pattern } of occurrences(pending, patterns, limit)) {
+    for (const { start, pattern } of search.occurrences(pending, limit)) {
       if (start >= done) out.push(kind.part(pending, done, start), pattern.label);
       done = Math.max(done, start + pattern.text.length);
     }
@@ -129,10 +150,10 @@ function redactorOf<T extends Searchable<T>>(
     write(chunk) {
       if (known !== registrations) {
         known = registrations;
-        patterns = collect();
+        search = collect();
       }
       pending = pending.length === 0 ? chunk : kind.join([pending, chunk]);
-      return release(firstUncertain(kind, pending, patterns, patterns[0]?.text.length ?? 1));
+      return release(search.firstUncertain(pending));
     },
     end: () => release(pending.length),
     get held() {
@@ -157,14 +178,21 @@ function collectPatterns({ env = {}, secrets = [] }: RedactOptions): Pattern[] {
     const label = name === undefined ? "[REDACTED]" : `[REDACTED:${name}]`;
     for (const form of secretForms(value)) if (!labels.has(form)) labels.set(form, label);
   }
-  return [...labels].map(([text, label]) => ({ text, label })).sort(longestFirst);
+  return [...labels].map(([text, label]) => ({ text, label }));
 }
 
 function longestFirst<T extends Searchable<T>>(a: Pattern<T>, b: Pattern<T>): number {
   return b.text.length - a.text.length;
 }
 
-/** All matches that start before `limit`, overlapping ones too, by position and then the longest first. */
+function searchOf<T extends Searchable<T>>(kind: Kind<T>, patterns: readonly Pattern<T>[]): Search<T> {
+  const sorted = [...patterns].sort(longestFirst);
+  return {
+    occurrences: (text, limit) => occurrences(text, sorted, limit),
+    firstUncertain: (text) => firstUncertain(kind, text, sorted, sorted[0]?.text.length ?? 1),
+  };
+}
+
 function occurrences<T extends Searchable<T>>(
   text: T,
   patterns: readonly Pattern<T>[],
@@ -181,7 +209,6 @@ function occurrences<T extends Searchable<T>>(
   return found.sort((a, b) => a.start - b.start || b.pattern.text.length - a.pattern.text.length);
 }
 
-/** The first position at which a secret may start that later text completes. */
 function firstUncertain<T extends Searchable<T>>(
   kind: Kind<T>,
   text: T,

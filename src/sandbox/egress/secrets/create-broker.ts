@@ -1,9 +1,10 @@
-import { createByteReplacer } from "../../../util/redact.js";
+import { createByteReplacer, type PreparedBytes, prepareBytes } from "../../../util/redact.js";
 import type { Rewriting } from "../forward.js";
 import { Refusal } from "../refusal.js";
 import type { SecretBroker } from "../secret-broker.js";
 import { isFor } from "../secret-rules.js";
-import { encoderFor, isCompressed, isFramed, maskedForms, replaceInHeader } from "./encodings.js";
+import { encoderFor, isCompressed, isFramed, replaceInHeader } from "./encodings.js";
+import { KnownMasks, type MaskSet, together } from "./known-masks.js";
 import type { LiveSecret } from "./live-secret.js";
 import type { LoginSecret } from "./login-secret.js";
 
@@ -17,16 +18,17 @@ type Valued = readonly [secret: LiveSecret, value: string];
 const LEFT_OUT = /^(?:range|if-range|accept-encoding|grpc-accept-encoding|sec-websocket-extensions)$/i;
 const UNCOMPRESSED: Header = ["Accept-Encoding", "identity"];
 
-interface Mask {
-  readonly text: Buffer;
-  readonly label: Buffer;
-}
-
 /** Makes the broker of an open sandbox. */
 export function createBroker(secrets: readonly LiveSecret[], logins: readonly LoginSecret[] = []): SecretBroker {
   const hosts = new Set([...secrets, ...logins].flatMap((secret) => secret.hosts.map(nameOf)));
   const isOwn = (secret: LiveSecret | LoginSecret, host: string, port: number): boolean =>
     secret.hosts.some((entry) => isFor(entry, host, port));
+  const known = new KnownMasks();
+  const masks = (): MaskSet =>
+    known.of([
+      ...secrets.flatMap(({ values, placeholder }) => values.map((value) => [value, placeholder] as const)),
+      ...logins.flatMap((login) => login.tokens),
+    ]);
   return {
     hosts: [...hosts],
     changesOf(host, port, method, useSecret = () => undefined) {
@@ -34,10 +36,6 @@ export function createBroker(secrets: readonly LiveSecret[], logins: readonly Lo
       const ownLogins = logins.filter((login) => isOwn(login, host, port));
       if (own.length + ownLogins.length === 0) return undefined;
       const sent = own.filter(({ signer }) => signer === undefined);
-      const masks = (): Mask[] => [
-        ...secrets.flatMap(({ values, placeholder }) => maskedForms(values, placeholder)),
-        ...logins.flatMap((login) => login.masks),
-      ];
       const replaced = createRewriting(sent, masks, useSecret);
       const loggedIn = ownLogins.reduce(
         (changes, login) => login.changesOf({ host, port, method }, changes, () => useSecret(login.name)),
@@ -55,24 +53,13 @@ function nameOf({ host, isWildcard }: LiveSecret["hosts"][number]): string {
   return isWildcard ? `*${host}` : host;
 }
 
-/** What was known at the time of a request may be forgotten before its answer: the newest values only are kept. */
-function together(earlier: readonly Mask[], now: readonly Mask[]): Mask[] {
-  const all = new Map<string, Mask>();
-  for (const mask of [...earlier, ...now]) {
-    const key = mask.text.toString("latin1");
-    // Of two secrets with the same value, the first one shows.
-    if (!all.has(key)) all.set(key, mask);
-  }
-  return [...all.values()];
-}
-
 /** `own`: those that belong to the host. `masks`: what is taken out of its answers, of all secrets. */
 function createRewriting(
   own: readonly LiveSecret[],
-  masks: () => Mask[],
+  masks: () => MaskSet,
   useSecret: (name: string) => void,
 ): Rewriting {
-  let sent: Mask[] = [];
+  let sent: MaskSet | undefined;
   return {
     async ofRequest({ path, headers }) {
       const used = own.filter((secret) => isUsed(secret, path, headers));
@@ -87,16 +74,18 @@ function createRewriting(
       };
       if (inBody.length === 0 || isCompressed(headers)) return changed;
       const encode = encoderFor(headers);
-      const patterns = inBody.map(([{ placeholder }, value]) => ({
-        text: Buffer.from(placeholder),
-        label: Buffer.from(encode(value)),
-      }));
-      return { ...changed, body: (pieces) => replaceIn(pieces, patterns) };
+      const wanted = prepareBytes(
+        inBody.map(([{ placeholder }, value]) => ({
+          text: Buffer.from(placeholder),
+          label: Buffer.from(encode(value)),
+        })),
+      );
+      return { ...changed, body: (pieces) => replaceIn(pieces, wanted) };
     },
     ofHeaders(headers) {
-      const patterns = together(sent, masks());
+      const { any } = together(sent, masks());
       const mask = (text: string): string => {
-        const replacer = createByteReplacer(patterns);
+        const replacer = createByteReplacer(any);
         const found = Buffer.concat([replacer.write(Buffer.from(text, "latin1")), replacer.end()]);
         return found.toString("latin1");
       };
@@ -105,16 +94,11 @@ function createRewriting(
     ofBody(headers) {
       // A program may get a host to say that an answer is compressed which isn't. In one that is, nothing is found.
       const hasLengths = isFramed(headers) || isCompressed(headers);
-      const known = together(sent, masks());
-      const patterns = hasLengths ? known.map(ofSameLength) : known;
-      return (pieces) => replaceIn(pieces, patterns);
+      const all = together(sent, masks());
+      const wanted = hasLengths ? all.framed : all.any;
+      return (pieces) => replaceIn(pieces, wanted);
     },
   };
-}
-
-/** Messages of gRPC, and the parts of compressed bodies, say how long they are, so what takes the place of a value has its length. */
-function ofSameLength({ text, label }: Mask): Mask {
-  return { text, label: Buffer.alloc(text.length, label) };
 }
 
 /** Whether a request may contain the placeholder of a secret in its place. Only a body has to be read for that. */
@@ -151,11 +135,8 @@ function replaceAll(text: string, valued: readonly Valued[], encode = (value: st
   return valued.reduce((all, [{ placeholder }, value]) => all.replaceAll(placeholder, () => encode(value)), text);
 }
 
-async function* replaceIn(
-  pieces: AsyncIterable<Buffer>,
-  patterns: readonly { text: Buffer; label: Buffer }[],
-): AsyncGenerator<Buffer> {
-  const replacer = createByteReplacer(patterns);
+async function* replaceIn(pieces: AsyncIterable<Buffer>, wanted: PreparedBytes): AsyncGenerator<Buffer> {
+  const replacer = createByteReplacer(wanted);
   for await (const piece of pieces) {
     const ready = replacer.write(piece);
     // An empty chunk would be the end of the body.

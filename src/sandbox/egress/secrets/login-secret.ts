@@ -4,7 +4,7 @@ import type { Rewriting } from "../forward.js";
 import { lenientPath } from "../rules/lenient-path.js";
 import { isFor, parseSecretHost, type SecretHost } from "../secret-rules.js";
 import { checkTokenUrl, exchangingTokens, TokenVault, withTokens } from "./credentials.js";
-import { maskedForms, replaceInHeader } from "./encodings.js";
+import { replaceInHeader } from "./encodings.js";
 import { makePlaceholder } from "./placeholder.js";
 
 /** Methods whose answers have no tokens. Some endpoints answer a GET, too. */
@@ -32,9 +32,9 @@ export class LoginSecret {
     });
   }
 
-  /** What answers must not contain. */
-  get masks(): { text: Buffer; label: Buffer }[] {
-    return this.#vault.tokens.flatMap(([token, placeholder]) => maskedForms([token], placeholder));
+  /** What answers must not contain, and what takes its place. */
+  get tokens(): (readonly [token: string, placeholder: string])[] {
+    return this.#vault.tokens;
   }
 
   /** What changes in a request, on top of what changes anyway. `onUsed` is called when a token is put into it, or its answer may have some. */

@@ -234,7 +234,7 @@ test("after closing, a placeholder is nothing", async () => {
   const own = new LoginSecret("LOGIN", { hosts: [API] }, [`https://${AUTH}/token`]);
   expect(own.hosts.map(({ host, port }) => `${host}:${port}`)).toEqual([`${API}:443`, `${AUTH}:443`]);
   own.close();
-  expect(own.masks).toEqual([]);
+  expect(own.tokens).toEqual([]);
 });
 
 test("what is concealed is revealed again, whatever an answer looks like", () => {
