@@ -8,8 +8,11 @@ interface VaultedLogin {
 
 /** The most tokens that are known at a time; a program can ask for any number. */
 const MOST = 64;
-/** `access_token`, `refreshToken`, `token`: not what describes one, such as `token_type`. */
+const USUAL_NAME = /^(?:access|refresh|id)_?token$/i;
+/** `token`, `session-token`: not what describes one, such as `token_type`. */
 const TOKEN_NAME = /token$/i;
+/** A shorter text under another name opens nothing, and would be found in every other text. */
+const LEAST = 8;
 const REFRESH_NAME = /refresh[_-]?token$/i;
 
 /** Has the tokens that programs in a sandbox were issued, in the memory of this process only. They have placeholders. */
@@ -60,8 +63,7 @@ export class TokenVault {
     if (Array.isArray(answer)) return answer.map((each) => this.conceal(each, login));
     if (typeof answer !== "object" || answer === null) return answer;
     const entries = Object.entries(answer).map(([name, value]) => {
-      if (!TOKEN_NAME.test(name) || typeof value !== "string" || value === "")
-        return [name, this.conceal(value, login)];
+      if (typeof value !== "string" || !isTokenField(name, value)) return [name, this.conceal(value, login)];
       return [name, REFRESH_NAME.test(name) ? this.#keepLogin(value, login) : this.#keep(value)];
     });
     return Object.fromEntries(entries);
@@ -110,6 +112,10 @@ export class TokenVault {
     oldest[1]();
     this.#forget.delete(oldest[0]);
   }
+}
+
+function isTokenField(name: string, value: string): boolean {
+  return value !== "" && (USUAL_NAME.test(name) || (TOKEN_NAME.test(name) && value.length >= LEAST));
 }
 
 function dropOldest(map: Map<string, unknown>): void {
