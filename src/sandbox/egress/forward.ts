@@ -57,6 +57,8 @@ export interface Rewriting {
   ofHeaders(headers: Header[]): Header[];
   /** Undefined: the body passes as it is. */
   ofBody(headers: readonly Header[]): Rewrite | undefined;
+  /** What a WebSocket brings. Absent: it passes as it is. */
+  ofFrames?(): Rewrite | undefined;
   /** The exchange is over, whatever became of it. */
   ended?(): void;
 }
@@ -225,7 +227,7 @@ function framingHeaders(method: string, framing: Framing): Header[] {
   return framing > 0 || !BODILESS.includes(method) ? [["Content-Length", `${framing}`]] : [];
 }
 
-/** From now on the bytes of both sides pass as they are. */
+/** From now on the bytes of the program pass as they are, and those of the origin but for what is taken out of answers. */
 async function switchProtocol(
   exchange: Exchange,
   response: IncomingMessage,
@@ -238,7 +240,7 @@ async function switchProtocol(
   const headers = receivedHeaders(response);
   await client.write(responseHead(response, [...(changes?.ofHeaders(headers) ?? headers), ...UPGRADE], changes));
   if (first.length > 0) socket.unshift(first);
-  await Promise.all([sendUp(exchange, socket, Buffer.alloc(0)), sendDown(exchange, socket)]);
+  await Promise.all([sendUp(exchange, socket, Buffer.alloc(0)), sendDown(exchange, socket, changes?.ofFrames?.())]);
 }
 
 /** Fails when the program's body is malformed. When an origin stops reading, its answer says why. */

@@ -59,11 +59,16 @@ export async function sendUp({ client, life }: Exchange, socket: Socket, first: 
 }
 
 /** Sends the program all that comes back, until the other side ends its half. */
-export async function sendDown({ client, life }: Exchange, socket: Socket): Promise<void> {
+export async function sendDown(
+  { client, life }: Exchange,
+  socket: Socket,
+  rewrite: (pieces: AsyncIterable<Buffer>) => AsyncIterable<Buffer> = (pieces) => pieces,
+): Promise<void> {
   // A plain loop over a socket destroys it at the end of the input, and with it the half that still sends.
-  for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
+  const pieces = socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+  for await (const piece of rewrite(pieces)) {
     life.touch();
-    await client.write(chunk as Buffer);
+    await client.write(piece);
   }
   await client.end();
 }

@@ -7,6 +7,7 @@ import { encoderFor, isCompressed, isFramed, replaceInHeader } from "./encodings
 import { KnownMasks, type MaskSet, together } from "./known-masks.js";
 import type { LiveSecret } from "./live-secret.js";
 import type { LoginSecret } from "./login-secret.js";
+import { rewriteFrames } from "./websocket-frames.js";
 
 type Header = readonly [name: string, value: string];
 type Valued = readonly [secret: LiveSecret, value: string];
@@ -97,6 +98,11 @@ function createRewriting(
       const all = together(sent, masks());
       const wanted = hasLengths ? all.framed : all.any;
       return (pieces) => replaceIn(pieces, wanted);
+    },
+    // Frames have their lengths before them. None is compressed: that was not offered.
+    ofFrames: () => {
+      const { framed } = together(sent, masks());
+      return (pieces) => rewriteFrames(pieces, createByteReplacer(framed));
     },
   };
 }

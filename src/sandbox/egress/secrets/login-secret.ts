@@ -61,6 +61,7 @@ export class LoginSecret {
       },
       ofHeaders: (headers) => chosen.ofHeaders(headers),
       ofBody: (headers) => chosen.ofBody(headers),
+      ofFrames: () => chosen.ofFrames?.(),
       ended: () => chosen.ended?.(),
     };
   }

@@ -184,7 +184,13 @@ test("a token comes in by no other field of the answer", async () => {
 });
 
 test("what only describes a token stays as it is", async () => {
-  const described = { token_type: "Bearer", issued_token_type: "urn:a:b", next_page_token: "7", expires_in: 3600, scope: "a b" };
+  const described = {
+    token_type: "Bearer",
+    issued_token_type: "urn:a:b",
+    next_page_token: "7",
+    expires_in: 3600,
+    scope: "a b",
+  };
   answers = { "/fixed": { type: "application/json", body: JSON.stringify(described) } };
   const { body } = await origin.send(AUTH, { method: "POST", path: "/fixed", headers: FORM }, "a=b");
   expect(JSON.parse(body)).toEqual(described);

@@ -47,6 +47,7 @@ export function createAwsSigner(opts: { placeholderId: string; keys(): Promise<A
         },
         ofHeaders: (received) => otherwise.ofHeaders(received),
         ofBody: (received) => otherwise.ofBody(received),
+        ofFrames: () => otherwise.ofFrames?.(),
         ended() {
           reserved -= own;
           own = 0;
