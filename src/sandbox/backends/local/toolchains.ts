@@ -1,5 +1,5 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
-import { basename, dirname, join, sep } from "node:path";
+import { basename, dirname, join, resolve, sep } from "node:path";
 import { userHome } from "../../../machine/user-home.js";
 import type { JailBind } from "../../jail.js";
 import { findLinkedPrograms } from "./toolchains/program-links.js";
@@ -33,8 +33,10 @@ export function findToolchains(env: NodeJS.ProcessEnv, execPath: string = proces
   const found: Toolchains = { path: "", env: {}, binds: [] };
   const directories: string[] = [];
   const entries = [...(env["PATH"] ?? "").split(":"), dirname(execPath)];
-  for (const directory of entries) {
-    if (!directory.startsWith("/") || directories.includes(directory) || !existsSync(directory)) continue;
+  for (const entry of entries) {
+    if (!entry.startsWith("/") || !existsSync(entry)) continue;
+    const directory = plainPath(entry);
+    if (directories.includes(directory)) continue;
     if (!isStandard(directory)) {
       const root = rootOf(directory, homes);
       if (root === undefined) continue;
@@ -49,6 +51,11 @@ export function findToolchains(env: NodeJS.ProcessEnv, execPath: string = proces
   }
   found.path = [...directories, ...STANDARD.filter((directory) => !directories.includes(directory))].join(":");
   return found;
+}
+
+/** A path that can be shown under its own name: without `..`, and without slashes that mean nothing. */
+function plainPath(path: string): string {
+  return path.split(sep).includes("..") ? realpathSync(path) : resolve(path);
 }
 
 function isStandard(directory: string): boolean {

@@ -257,7 +257,8 @@ describe.each(MANAGERS)("opened by %s", (name) => {
     manager.own(real);
     const env = {
       HOME: real,
-      PATH: `${join(real, ".npm-global/bin")}:${join(real, "work/bin")}:/usr/bin:/bin`,
+      // As scripts put it together.
+      PATH: `${real}/work/../.npm-global//bin/:${join(real, "work/bin")}:/usr/bin:/bin`,
       GLOVEBOX_HOME: join(manager.home, "state"),
     };
     const script = `agent.npm-global; agentwork 2>/dev/null || echo no agentwork; grep -rslF "${CANARY}" ${real}; true`;
