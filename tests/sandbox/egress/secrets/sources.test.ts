@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -171,6 +171,24 @@ describe("a program", () => {
     for (const pid of started) await expect.poll(() => isAlive(pid)).toBe(false);
   });
 
+  test("that hangs is killed also while it is being replaced by another, again and again", async () => {
+    const again = program("again", 'exec "$0"');
+    const command = [program("starts", `setsid ${again} & sleep 1000`)];
+    const running = (): number[] =>
+      readdirSync("/proc")
+        .map(Number)
+        .filter((pid) => pid > 0 && isAlive(pid) && commandOf(pid).includes(again));
+    try {
+      for (let round = 0; round < 10; round++) {
+        await expect(open({ command, timeout: 300 })).rejects.toMatchObject({ code: "unauthenticated" });
+        // Between two programs a process has no arguments for a moment.
+        expect(Array.from({ length: 20 }, running).flat()).toEqual([]);
+      }
+    } finally {
+      for (const pid of Array.from({ length: 20 }, running).flat()) killNow(pid);
+    }
+  });
+
   test("is stopped when opening is", async () => {
     const ended = new AbortController();
     const opening = open({ command: ["sleep", "1000"] }, { signal: ended.signal });
@@ -257,6 +275,22 @@ describe("a program", () => {
     });
   });
 });
+
+function killNow(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It is gone.
+  }
+}
+
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+  } catch {
+    return "";
+  }
+}
 
 function isAlive(pid: number): boolean {
   try {
