@@ -340,7 +340,12 @@ class PortableSandbox extends SandboxFileCalls implements Sandbox {
 
   async #end(): Promise<void> {
     this.#state.closed = true;
-    if (this.#isShared) return;
+    if (this.#isShared) {
+      const message = `This handle to the sandbox ${this.id} was torn down`;
+      const hint = `the sandbox may still be open: openSandbox({ id: "${this.id}" }) gives another handle`;
+      this.#state.ending ??= { message, hint, isExpired: false };
+      return;
+    }
     this.#state.processes.close();
     this.#lifetime?.close();
     const { message = "The sandbox was torn down while the command ran", isExpired = false } = this.#state.ending ?? {};
