@@ -9,6 +9,14 @@ const holders = new Map<string, number>();
 /** Counts the changes of `registered`: a redactor that lives long learns about values that come later. */
 let registrations = 0;
 
+/** A shorter text, hidden, would make every other one unreadable. */
+const SHORTEST = 4;
+
+/** Those of these values that can be hidden. */
+export function hideable(values: readonly string[]): string[] {
+  return values.filter(({ length }) => length >= SHORTEST);
+}
+
 /** What to hide, besides secrets in the process's environment and registered ones. */
 export interface RedactOptions {
   /** More variables; those with a secret name and a value of 8 characters or more are hidden. */

@@ -101,6 +101,17 @@ describe("the key of an agent", () => {
     });
   });
 
+  test("of one letter, as servers on this machine take it, spoils no file of a run", async () => {
+    process.env["ANTHROPIC_API_KEY"] = "x";
+    try {
+      const nodes = [ask("fake: sh test $ANTHROPIC_API_KEY = x", { secrets: ["ANTHROPIC_API_KEY"] })];
+      expect(await bench.run({ runId: "letter", ...options(nodes) })).toMatchObject({ status: "success" });
+      expect(JSON.parse(bench.file("letter", "run.json"))).toMatchObject({ blueprint: { document: { nodes } } });
+    } finally {
+      process.env["ANTHROPIC_API_KEY"] = KEY;
+    }
+  });
+
   test.each<[string, () => Partial<HarnessOptions>, string]>([
     ["with the whole network", () => ({ network: "full" }), "the network is full"],
     [

@@ -1,6 +1,6 @@
 import type { Sandbox } from "../../sandbox/types.js";
 import { defined } from "../../util/defined.js";
-import { type RedactOptions, redact } from "../../util/redact.js";
+import { hideable, type RedactOptions, redact } from "../../util/redact.js";
 import { truncate } from "../../util/sanitize.js";
 import { toOutputEvent } from "../store.js";
 import type {
@@ -17,9 +17,6 @@ import type {
   SessionTotals,
   TokenUsage,
 } from "../types.js";
-
-/** Shortest secret that is hidden; a shorter one would make every text unreadable. */
-const SHORTEST_SECRET = 4;
 
 /** The part of a limit at which a warning is given. */
 const WARN_AT = 0.8;
@@ -80,7 +77,7 @@ export class EngineState {
     this.secrets = options.secrets ?? {};
     const { agents, agent, model } = options;
     this.choice = defined({ agents, agent, model });
-    this.hidden = { secrets: Object.values(this.secrets).filter((value) => value.length >= SHORTEST_SECRET) };
+    this.hidden = { secrets: hideable(Object.values(this.secrets)) };
     this.network = options.network;
     this.lostSessions = new Set(options.lostSessions);
     this.#onEvent = options.onEvent;

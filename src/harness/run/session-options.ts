@@ -2,7 +2,7 @@ import { readFile, stat } from "node:fs/promises";
 import { SandboxError } from "../../../contracts/errors.js";
 import type { SandboxOptions } from "../../sandbox/types.js";
 import { defined } from "../../util/defined.js";
-import type { RedactOptions } from "../../util/redact.js";
+import { hideable, type RedactOptions } from "../../util/redact.js";
 import { type GitHubHost, gitHubHost } from "../github.js";
 import type { RunDirectory, RunPlan } from "../store.js";
 import type { AgentDriver, Blueprint, HarnessOptions, NodeReport, Reporter } from "../types.js";
@@ -70,7 +70,7 @@ export function toSessionOptions(
     host: gitHubHost(process.env),
     reporters: [reporter].flat(),
     githubToken,
-    hidden: { env: secrets, secrets: [...Object.values(secrets), ...(githubToken ? [githubToken] : [])] },
+    hidden: { env: secrets, secrets: hideable([...Object.values(secrets), ...(githubToken ? [githubToken] : [])]) },
     ...defined({ agents, signal }),
   };
 }
