@@ -25,19 +25,22 @@ static int serve_in_container(const char *user, const char *root, bool only_loop
   return serve(in, out, root, true, only_loopback);
 }
 
-/* As PID 1 of a container without capabilities, reached by connections that may break. `again`: this program with the same arguments. */
-static int serve_linked(int64_t lease, bool kept, const char *root, char **again) {
+/* As PID 1 of a container without capabilities, reached by connections that may break. A warm one waits for whoever comes first, who also says
+ * whether it is kept. `again`: this program with the same arguments. */
+static int serve_linked(int64_t lease, bool kept, bool warm, const char *root, char **again) {
   int empty = open("/dev/null", O_RDWR | O_CLOEXEC), error = enter_container(NULL);
   if (error) dprintf(2, "glovebox: the container must not have the capabilities SETUID and SETGID\n");
   else if (!make_directories(root)) dprintf(2, "glovebox: %s: %s\n", root, strerror(errno));
-  if (!error && (error = link_open(lease, kept)) != 0) dprintf(2, "glovebox: the channel cannot be opened: %s\n", strerror(-error));
+  if (!error && (error = link_open(lease, kept, warm)) != 0) dprintf(2, "glovebox: the channel cannot be opened: %s\n", strerror(-error));
   if (error) return 125;
   for (int fd = 0; fd <= 1; fd++) dup2(empty, fd);
   jailed = true;
   int code = serve(-1, -1, root, true, false);
   if (code) dprintf(2, "glovebox: %s cannot be used\n", root);
-  if (code || !kept) return code;
+  if (code || !link_is_kept()) return code;
   /* The files stay, and nothing else: whoever comes next is the first again. */
+  for (char **word = again; *word; word++)
+    if (strcmp(*word, "--warm") == 0) *word = "--kept";
   kill_descendants();
   if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD) execv("/proc/self/exe", again);
   return 125;
@@ -55,14 +58,14 @@ static bool limit_processes(const char *text) {
 }
 
 /* serve [--in FD] [--out FD] [--jailed] [--loopback-only] [--commands-are-root] [--own-machine] [--processes COUNT] [--contained USER] ROOT
- * serve --linked LEASE [--kept] ROOT
+ * serve --linked LEASE [--kept|--warm] ROOT
  * Kept containers start the program with these words, so they must not change. */
 static int serve_main(int argc, char **argv) {
   int in = 3, out = 3;
   bool only_loopback = false;
   const char *user = NULL;
   int64_t lease = 0;
-  bool kept = false;
+  bool kept = false, warm = false;
   for (int i = 0; i < argc; i++) {
     if (strcmp(argv[i], "--in") == 0 && i + 1 < argc) in = atoi(argv[++i]);
     else if (strcmp(argv[i], "--out") == 0 && i + 1 < argc) out = atoi(argv[++i]);
@@ -71,13 +74,14 @@ static int serve_main(int argc, char **argv) {
     else if (strcmp(argv[i], "--commands-are-root") == 0) commands_are_root = true;
     else if (strcmp(argv[i], "--own-machine") == 0) own_machine = true;
     else if (strcmp(argv[i], "--kept") == 0) kept = true;
+    else if (strcmp(argv[i], "--warm") == 0) warm = true;
     else if (strcmp(argv[i], "--linked") == 0 && i + 1 < argc) lease = (int64_t)1000 * atoi(argv[++i]);
     else if (strcmp(argv[i], "--processes") == 0 && i + 1 < argc) {
       if (!limit_processes(argv[++i])) return 125;
     } else if (strcmp(argv[i], "--contained") == 0 && i + 1 < argc) user = argv[++i];
     else if (i == argc - 1) {
       confinement = jailed ? CONFINE_NAMESPACE : CONFINE_SUBREAPER;
-      if (lease > 0) return serve_linked(lease, kept, argv[i], argv - 2);
+      if (lease > 0) return serve_linked(lease, kept, warm, argv[i], argv - 2);
       if (user) return serve_in_container(user, argv[i], only_loopback);
       if (!hide_outer_proc()) return 125;
       return serve(in, out, argv[i], jailed, only_loopback);

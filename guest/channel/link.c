@@ -19,8 +19,9 @@
 #define LETTER_HEAD 16u       /* u32 number, u32 length of the rest, u64 position up to which the host has all answers */
 #define PIECE_HEAD 16u        /* u32 length of its bytes, u32 number of the next letter, u64 position */
 #define TOKEN_BYTES 32u
-#define GREETING_BYTES (TOKEN_BYTES + 8) /* the token, u64 position from which the host wants answers, which may have CONTINUES */
+#define GREETING_BYTES (TOKEN_BYTES + 8) /* the token, u64 position from which the host wants answers, which may have CONTINUES and KEEPS */
 #define CONTINUES (1ull << 63) /* the host was greeted before: its letters may have been read, and must not be read by another guest */
+#define KEEPS (1ull << 62)     /* when the lease is over, the guest starts over instead of ending; the first greeting decides */
 #define MAX_ENVIRONMENT (256u << 10)
 
 enum { NO_LETTER = 0xffffffffu, LAST_LETTER = 0xfffffffeu };
@@ -29,7 +30,7 @@ extern char **environ;
 
 bool linked;
 static int listening = -1, peer = -1, newcomer = -1;
-static bool is_kept, has_token;
+static bool is_kept, is_patient, has_token;
 static uint8_t token[TOKEN_BYTES], greeting[GREETING_BYTES];
 static size_t greeted; /* bytes of `greeting` that the newcomer has sent */
 static int64_t lease, heard_at, peer_heard_at, spoke_at, newcomer_at;
@@ -44,13 +45,14 @@ socklen_t link_address(struct sockaddr_un *address) {
   return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof NAME);
 }
 
-int link_open(int64_t lease_ms, bool kept) {
+int link_open(int64_t lease_ms, bool kept, bool warm) {
   struct sockaddr_un address;
   socklen_t size = link_address(&address);
   listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (listening < 0 || bind(listening, (struct sockaddr *)&address, size) != 0 || listen(listening, 8) != 0) return -errno;
   linked = true;
   is_kept = kept;
+  is_patient = kept || warm;
   lease = lease_ms;
   heard_at = now_ms();
   return 0;
@@ -123,9 +125,12 @@ static void greet_newcomer(struct replay *out) {
   if (got > 0 && (greeted += (size_t)got) < sizeof greeting) return;
   /* A kept guest that has started over has no token, and must not take the host of the one before for a new one. */
   uint64_t position = load_u64(greeting + TOKEN_BYTES);
-  bool known = got > 0 && (has_token ? is_token(greeting) : !(position & CONTINUES)) && replay_from(out, position & ~CONTINUES);
+  bool known = got > 0 && (has_token ? is_token(greeting) : !(position & CONTINUES)) && replay_from(out, position & ~(CONTINUES | KEEPS));
   if (known) {
-    if (!has_token) memcpy(token, greeting, sizeof token);
+    if (!has_token) {
+      memcpy(token, greeting, sizeof token);
+      is_kept = is_kept || (position & KEEPS);
+    }
     has_token = true;
     drop_peer();
     peer = newcomer;
@@ -215,6 +220,8 @@ void link_send(struct replay *out) {
   }
 }
 
+bool link_is_kept(void) { return is_kept; }
+
 static void sooner_than(int64_t *soonest, int64_t when) {
   if (when < *soonest) *soonest = when;
 }
@@ -228,7 +235,7 @@ int link_timeout(void) {
   /* While it takes nothing there is nothing to do for it, however long we have been silent. */
   if (peer >= 0 && queue_length(&wire) == 0) sooner_than(&soonest, spoke_at + HEARTBEAT);
   int64_t patience = has_token || lease > FIRST_PATIENCE ? lease : FIRST_PATIENCE;
-  if (has_token || !is_kept) sooner_than(&soonest, heard_at + patience);
-  if ((has_token || !is_kept) && now - heard_at >= patience) return -1;
+  if (has_token || !is_patient) sooner_than(&soonest, heard_at + patience);
+  if ((has_token || !is_patient) && now - heard_at >= patience) return -1;
   return soonest > now ? (int)(soonest - now) : 0;
 }

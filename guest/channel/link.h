@@ -13,9 +13,11 @@
 
 #define LINK_POLLS 3
 
-/* Whether the channel is one. `kept`: nobody is missed before the first connection. */
+/* Whether the channel is one. `kept` or `warm`: nobody is missed before the first connection. */
 extern bool linked;
-int link_open(int64_t lease, bool kept);
+int link_open(int64_t lease, bool kept, bool warm);
+/* Whether the files are to outlast the lease. */
+bool link_is_kept(void);
 /* Fills in LINK_POLLS. Without room for requests none are read; `sends`: answers need not wait. */
 void link_polls(struct pollfd *fds, const struct replay *out, bool has_room, bool sends);
 /* Appends the requests that have come. False: the host has ended the channel. */

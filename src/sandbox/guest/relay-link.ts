@@ -21,6 +21,8 @@ export interface LinkOptions {
   connect(signal: AbortSignal): Promise<LinkConnection>;
   /** The final error if another try is useless; undefined otherwise. */
   verdict(error: unknown): SandboxError | undefined;
+  /** Whether a warm guest that we are the first to reach keeps the files when the lease is over. */
+  readonly keeps?: boolean;
 }
 
 /** A way to a guest by connections in both directions that may break. */
@@ -38,9 +40,11 @@ const NO_LETTER = 0xffff_ffff;
 const LAST_LETTER = 0xffff_fffe;
 /** In the position of a greeting: the guest has greeted us before, so one that has started over since must not take our letters. */
 const CONTINUES = 1n << 63n;
+/** The same for a guest that is to start over instead of ending. */
+const KEEPS = 1n << 62n;
 
 /** Reaches a guest through connections; see `guest/channel/link.c`. Letters stay here until the guest confirms them, so that none is lost. */
-export function createLink({ connect, verdict }: LinkOptions): Link {
+export function createLink({ connect, verdict, keeps = false }: LinkOptions): Link {
   // Known to the guest from the first connection on, before anything else runs there.
   const token = randomBytes(TOKEN_BYTES);
   const letters = new UnconfirmedLetters();
@@ -82,7 +86,8 @@ export function createLink({ connect, verdict }: LinkOptions): Link {
         isReady = false;
         hold();
         const wasGreeted = decoder.environment !== undefined;
-        made.write(Buffer.concat([token, positionBytes(position, wasGreeted ? CONTINUES : 0n)]));
+        const marks = (wasGreeted ? CONTINUES : 0n) | (keeps ? KEEPS : 0n);
+        made.write(Buffer.concat([token, positionBytes(position, marks)]));
         yield* made.input;
       } finally {
         clearInterval(beat);

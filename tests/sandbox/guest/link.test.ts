@@ -143,7 +143,7 @@ describeUnless(reason, "a channel of connections that break", {}, () => {
   });
 
   test("a kept one ends its commands, and serves the next host with its files", async () => {
-    guest = await startLinkedGuest({ kept: true });
+    guest = await startLinkedGuest({ how: "kept" });
     const first = guest.connect();
     await first.channel.hello;
     const seconds = uniqueSeconds();
@@ -158,7 +158,7 @@ describeUnless(reason, "a channel of connections that break", {}, () => {
   });
 
   test("a kept one whose host has died takes the next one after the lease", async () => {
-    guest = await startLinkedGuest({ kept: true, lease: 2 });
+    guest = await startLinkedGuest({ how: "kept", lease: 2 });
     const first = guest.connect();
     await first.channel.hello;
     const seconds = uniqueSeconds();
@@ -171,7 +171,7 @@ describeUnless(reason, "a channel of connections that break", {}, () => {
   });
 
   test("a kept one that has started over runs nothing again for a host that comes back", async () => {
-    guest = await startLinkedGuest({ kept: true, lease: 2 });
+    guest = await startLinkedGuest({ how: "kept", lease: 2 });
     let hears = true;
     const { channel, start } = guest.connect({ patience: 8_000, hears: () => hears });
     await channel.hello;
@@ -189,6 +189,37 @@ describeUnless(reason, "a channel of connections that break", {}, () => {
     guest.rejoin();
     expect(await outcome).toBe("backend_lost");
     expect(readFileSync(join(guest.root, "runs"), "utf8")).toBe("ran\n");
+  });
+
+  test("a warm one belongs to the first host that comes, and ends when its lease is over", async () => {
+    guest = await startLinkedGuest({ how: "warm", lease: 2 });
+    const first = guest.connect({ patience: 4_000 });
+    await first.channel.hello;
+    expect(await first.run(["sh", "-c", "echo mine > file; cat file"])).toMatchObject({ stdout: "mine\n" });
+    const second = guest.relay();
+    second.stdin?.write(Buffer.concat([randomBytes(32), first.greeting().subarray(32)]));
+    expect((await once(second, "exit"))[0]).toBe(4);
+    expect(await first.run(["true"])).toMatchObject({ exitCode: 0 });
+    first.channel.close();
+    expect(await guest.ended).toBe(0);
+  });
+
+  test("a warm one whose first host keeps it starts over with its files when the lease is over, and stays kept", async () => {
+    guest = await startLinkedGuest({ how: "warm", lease: 2 });
+    const seconds = uniqueSeconds();
+    for (const content of ["first", "second"]) {
+      const host = guest.connect({ keeps: content === "first" });
+      await host.channel.hello;
+      expect(processesWith(seconds)).toEqual([]);
+      if (content === "second") expect(await host.run(["cat", "file"])).toMatchObject({ stdout: "first\n" });
+      await host.start(["sh", "-c", `echo ${content} > file; exec sleep ${seconds}`]);
+      await expect.poll(() => processesWith(seconds).length).toBeGreaterThan(0);
+      host.channel.close();
+      await expect.poll(() => processesWith(seconds)).toEqual([]);
+    }
+    const third = guest.connect();
+    await third.channel.hello;
+    expect(await third.run(["cat", "file"])).toMatchObject({ stdout: "second\n" });
   });
 
   test("a connection that nobody reads costs no processor, and ends with the next one", {

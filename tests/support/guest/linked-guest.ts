@@ -27,7 +27,7 @@ export interface LinkedGuest {
   /** Starts a relay beside it, from outside. */
   relay(): ChildProcess;
   /** Connects as a host does. */
-  connect(opts?: { patience?: number; hears?: () => boolean }): LinkedHost;
+  connect(opts?: { patience?: number; hears?: () => boolean; keeps?: boolean }): LinkedHost;
   /** Ends all relays without a word, and says how many there were. */
   cut(): number;
   /** From now on no relay starts, until `rejoin`. */
@@ -50,10 +50,10 @@ export interface LinkedHost {
 /** Starts one. `lease`: in seconds. */
 export async function startLinkedGuest({
   lease = 60,
-  kept = false,
+  how,
 }: {
   lease?: number;
-  kept?: boolean;
+  how?: "kept" | "warm";
 } = {}): Promise<LinkedGuest> {
   const scratch = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-linked-")));
   chmodSync(scratch, 0o755);
@@ -63,7 +63,7 @@ export async function startLinkedGuest({
   const program = join(scratch, "guest");
   copyFileSync(guestBinary(), program);
   chmodSync(program, 0o111);
-  const words = [program, "serve", "--linked", String(lease), ...(kept ? ["--kept"] : []), root];
+  const words = [program, "serve", "--linked", String(lease), ...(how === undefined ? [] : [`--${how}`]), root];
   const namespaces = ["--pid", "--net", "--ipc", "--fork", "--kill-child", "--mount-proc"];
   const child = spawn("unshare", [...namespaces, "setpriv", ...OWN_USER, ...words], {
     stdio: ["ignore", "ignore", "inherit"],
@@ -86,9 +86,10 @@ export async function startLinkedGuest({
     started.stdin.on("error", () => undefined);
     return started;
   };
-  const connect = ({ patience = 20_000, hears = (): boolean => true } = {}): LinkedHost => {
+  const connect = ({ patience = 20_000, hears = (): boolean => true, keeps = false } = {}): LinkedHost => {
     let token = Buffer.alloc(0);
     const link = createLink({
+      keeps,
       verdict: () => undefined,
       connect: async () => {
         if (isParted) throw new Error("parted");
