@@ -535,6 +535,7 @@ interface KubernetesOptions {
   tolerations?: readonly KubernetesToleration[];
   resources?: Readonly<Record<string, string>>;
   podTemplate?: KubernetesPodTemplate;
+  warmPool?: string;
   workDir?: string;
   user?: string;
   lease?: number;

@@ -88,6 +88,7 @@ const EVERY: Required<Omit<SandboxOptions, "folder">> = {
     tolerations: [{ operator: "Exists" }],
     resources: { cpu: "1" },
     podTemplate: { spec: { priorityClassName: "low" } },
+    warmPool: "ready",
     workDir: "/w",
     user: "1000",
     lease: 60_000,

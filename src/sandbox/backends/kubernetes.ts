@@ -12,15 +12,13 @@ import { marksOf } from "./kubernetes/labels.js";
 import { ensureGuest, forgetGuest } from "./kubernetes/manifests/guest-config-map.js";
 import { architectureOf } from "./kubernetes/manifests/job.js";
 import { checkPossible, imageOf, kubernetesOptions, workDirOf } from "./kubernetes/options.js";
-import { deadlineOf, type KubernetesPlan } from "./kubernetes/plan.js";
+import { DEFAULT_LEASE, deadlineOf, guestArgv, type KubernetesPlan } from "./kubernetes/plan.js";
 import { PodSandbox } from "./kubernetes/pod-sandbox.js";
 import { probeKubernetes } from "./kubernetes/probe.js";
 import { listRemote } from "./kubernetes/remote-list.js";
 import { removeResource } from "./kubernetes/resources.js";
 
 export type * from "./kubernetes/kubernetes-options.js";
-
-const LEASE = 60_000;
 
 /** Sandboxes in pods of a Kubernetes cluster. */
 export const kubernetes: Backend = {
@@ -30,7 +28,7 @@ export const kubernetes: Backend = {
   images: (opts) => [imageOf(opts)],
   writtenOptions: [
     ...["context", "kubeconfig", "namespace", "image", "runtimeClassName", "serviceAccount", "nodeSelector"],
-    ...["tolerations", "resources", "podTemplate", "workDir", "user", "lease"],
+    ...["tolerations", "resources", "podTemplate", "warmPool", "workDir", "user", "lease"],
   ],
   check: checkPossible,
   startsFromSnapshots: true,
@@ -70,7 +68,7 @@ interface Start extends ArchiveDetails {
 
 async function create(opts: SandboxOptions, entry: SandboxEntry, secrets: LiveSecrets): Promise<KubernetesDriver> {
   const { network = "none", limits = {}, kubernetes: own = {} } = opts;
-  const { kubeconfig, context, namespace, lease = LEASE, ...options } = own;
+  const { kubeconfig, context, namespace, lease = DEFAULT_LEASE, warmPool: pool, ...options } = own;
   const client = await clusterOf({ kubeconfig, context, namespace });
   const { resources, archive, source, base, image, workDir } = await startOf(opts, entry);
   const { signal } = entry;
@@ -88,10 +86,11 @@ async function create(opts: SandboxOptions, entry: SandboxEntry, secrets: LiveSe
     lease,
     source,
     ...(base && { base }),
+    ...(pool !== undefined && { pool }),
     pod: {
       ...where,
       name: `glovebox-${entry.id}`,
-      argv: ["serve", "--linked", String(Math.ceil(lease / 1_000)), ...(entry.keep ? ["--kept"] : []), workDir],
+      argv: guestArgv(lease, workDir, entry.keep ? "kept" : "ends"),
       workDir,
       limits,
       network: reach,

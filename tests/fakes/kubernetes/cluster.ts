@@ -4,12 +4,14 @@ import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
 import type { TLSSocket } from "node:tls";
 import { createCertificate } from "../../support/egress/certificate.js";
+import { AgentSandbox } from "../../support/kubernetes/agent-sandbox.js";
 import { EVERYTHING, type Rule, type User } from "./access.js";
 import { Controllers } from "./controllers.js";
 import type { Habits } from "./habits.js";
 import { KINDS, type Kind } from "./kinds.js";
 import { Kubelet } from "./kubelet.js";
 import { PodNetwork } from "./network.js";
+import { poolObjects } from "./pool-objects.js";
 import { ApiServer } from "./server.js";
 import { Store, type Stored } from "./store.js";
 
@@ -39,7 +41,7 @@ export class FakeCluster {
     this.#folder = folder;
     mkdirSync(folder, { recursive: true });
     this.habits = {
-      ...{ enforcesPolicies: true, hasV5: true, mostPods: Number.POSITIVE_INFINITY },
+      ...{ enforcesPolicies: true, hasV5: true, hasWarmPools: false, mostPods: Number.POSITIVE_INFINITY },
       ...{ images: new Set(["glovebox-test/debian:1"]), oomKilled: new Set(), faults: [] },
       ...habits,
     };
@@ -61,6 +63,12 @@ export class FakeCluster {
   /** Path of an administrator's kubeconfig. */
   get kubeconfig(): string {
     return this.writeConfig("kubeconfig", ADMIN);
+  }
+
+  /** Installs agent-sandbox, for the pools of a namespace. */
+  installPools(namespace: string): AgentSandbox {
+    this.habits.hasWarmPools = true;
+    return new AgentSandbox(poolObjects(this.store, this.#controllers, namespace));
   }
 
   addNamespace(name: string): void {
@@ -92,7 +100,7 @@ export class FakeCluster {
 
   /** What there is of sandboxes, by kind and name. */
   objectsOfSandboxes(): string[] {
-    const kinds = ["Pod", "Job", "ConfigMap", "PersistentVolumeClaim", "NetworkPolicy"];
+    const kinds = ["Pod", "Job", "SandboxClaim", "ConfigMap", "PersistentVolumeClaim", "NetworkPolicy"];
     const objects = kinds.flatMap((kind) => this.store.list(kind));
     return objects
       .filter(({ metadata }) => metadata.labels?.["glovebox/sandbox"] !== undefined)

@@ -112,6 +112,8 @@ const object = (more: { readonly [field: string]: Shape }): Shape => ({
   ...more,
 });
 
+const TEMPLATE: Shape = { metadata: { labels: "map", annotations: "map" }, spec: POD };
+
 /** All fields that a client may send, by kind. Those that no part of Glovebox sends are not known here, and refused. */
 const SHAPES: Readonly<Record<string, Shape>> = {
   Namespace: object({}),
@@ -137,6 +139,27 @@ const SHAPES: Readonly<Record<string, Shape>> = {
       ingress: [{ from: PEERS, ports: PORTS }],
       egress: [{ to: PEERS, ports: PORTS }],
     },
+  }),
+  SandboxTemplate: object({
+    spec: {
+      ...{ podTemplate: TEMPLATE, volumeClaimTemplates: "any", service: "bool", networkPolicy: "any" },
+      ...({ networkPolicyManagement: "text", envVarsInjectionPolicy: "text" } as const),
+      volumeClaimTemplatesPolicy: "text",
+    },
+  }),
+  SandboxWarmPool: object({
+    spec: { replicas: "number", sandboxTemplateRef: { name: "text" }, updateStrategy: { type: "text" } },
+    status: "any",
+  }),
+  SandboxClaim: object({
+    spec: {
+      warmPoolRef: { name: "text" },
+      lifecycle: { shutdownTime: "text", ttlSecondsAfterFinished: "number", shutdownPolicy: "text" },
+      additionalPodMetadata: { labels: "map", annotations: "map" },
+      env: [{ name: "text", value: "text", containerName: "text" }],
+      volumeClaimTemplates: "any",
+    },
+    status: "any",
   }),
   PersistentVolumeClaim: object({
     spec: {

@@ -6,6 +6,8 @@ export interface Habits {
   enforcesPolicies: boolean;
   /** Whether an exec may end its program's input: from Kubernetes 1.30 on. */
   hasV5: boolean;
+  /** Whether agent-sandbox is installed. */
+  hasWarmPools: boolean;
   /** Pods that the namespace may have. */
   mostPods: number;
   /** Pods whose end is the kernel's. */

@@ -17,6 +17,10 @@ export const KINDS: readonly Kind[] = [
   { kind: "ServiceAccount", api: "v1", plural: "serviceaccounts" },
   { kind: "Job", api: "batch/v1", plural: "jobs" },
   { kind: "NetworkPolicy", api: "networking.k8s.io/v1", plural: "networkpolicies" },
+  { kind: "Sandbox", api: "agents.x-k8s.io/v1beta1", plural: "sandboxes" },
+  { kind: "SandboxTemplate", api: "extensions.agents.x-k8s.io/v1beta1", plural: "sandboxtemplates" },
+  { kind: "SandboxWarmPool", api: "extensions.agents.x-k8s.io/v1beta1", plural: "sandboxwarmpools" },
+  { kind: "SandboxClaim", api: "extensions.agents.x-k8s.io/v1beta1", plural: "sandboxclaims" },
   {
     kind: "SelfSubjectAccessReview",
     api: "authorization.k8s.io/v1",
@@ -46,6 +50,11 @@ export function placeOf(path: string): Place | undefined {
   // Only a whole collection of something in namespaces has a path without one.
   if (kind.isClusterWide === true ? isNamespaced : !isNamespaced && name !== undefined) return undefined;
   return { kind, namespace, ...(name !== undefined && { name }), ...(subresource !== undefined && { subresource }) };
+}
+
+/** Whether a kind is of agent-sandbox, which not every cluster has. */
+export function isOfAgentSandbox({ api }: Kind): boolean {
+  return api.includes("agents.x-k8s.io/");
 }
 
 /** The group of a kind, as rules name it. */

@@ -90,6 +90,8 @@ export async function startContainer(order: PodOrder): Promise<RunningPod> {
   const env = { PATH, HOME: uid === 0 ? "/root" : "/", HOSTNAME: "pod", ...order.env };
   const child = spawn("bwrap", args, { env, stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", "pipe"] });
   let log = "";
+  // A container may be killed while it starts.
+  for (const stream of child.stdio) stream?.on("error", () => undefined);
   for (const stream of [child.stdout, child.stderr]) {
     stream?.on("data", (text: Buffer) => {
       log = (log + text.toString("utf8")).slice(-MOST_LOG);

@@ -21,6 +21,7 @@ export function checkRules(kind: string, body: Body): void {
   if (kind === "ConfigMap") checkConfigMap(body, faults);
   if (kind === "NetworkPolicy") checkPolicy(body.spec ?? {}, faults);
   if (kind === "PersistentVolumeClaim") checkClaim(body.spec ?? {}, faults);
+  if (kind.startsWith("Sandbox")) checkAgentSandbox(kind, body.spec, faults);
   if (faults.length > 0) throw invalid(kind, body.metadata?.name ?? "", ...faults);
 }
 
@@ -202,6 +203,30 @@ function checkPolicy({ podSelector, policyTypes = [] }: Body, faults: Faults): v
   for (const type of policyTypes) {
     if (!["Ingress", "Egress"].includes(type)) faults.push(`spec.policyTypes: Unsupported value: "${type}"`);
   }
+}
+
+/** As the schemas of agent-sandbox's own definitions say. */
+function checkAgentSandbox(kind: string, spec: Body, faults: Faults): void {
+  const need = (path: string, value: unknown): void => {
+    if (value === undefined) faults.push(`${path}: Required value`);
+  };
+  const oneOf = (path: string, value: unknown, ...allowed: readonly string[]): void => {
+    if (value !== undefined && !allowed.includes(value as string))
+      faults.push(`${path}: Unsupported value: "${value}"`);
+  };
+  need("spec", spec);
+  const { lifecycle = {} } = spec ?? {};
+  if (kind === "SandboxClaim") need("spec.warmPoolRef.name", spec?.warmPoolRef?.name);
+  if (kind === "SandboxWarmPool") need("spec.sandboxTemplateRef.name", spec?.sandboxTemplateRef?.name);
+  if (kind === "SandboxTemplate") need("spec.podTemplate.spec", spec?.podTemplate?.spec);
+  oneOf("spec.lifecycle.shutdownPolicy", lifecycle.shutdownPolicy, "Delete", "DeleteForeground", "Retain");
+  oneOf("spec.networkPolicyManagement", spec?.networkPolicyManagement, "Managed", "Unmanaged");
+  oneOf("spec.updateStrategy.type", spec?.updateStrategy?.type, "Recreate", "OnReplenish");
+  const { shutdownTime, ttlSecondsAfterFinished = 0 } = lifecycle;
+  if (shutdownTime !== undefined && !/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(shutdownTime))
+    faults.push(`spec.lifecycle.shutdownTime: Invalid value: "${shutdownTime}": must be of type date-time`);
+  if (ttlSecondsAfterFinished < 0 || (spec?.replicas ?? 0) < 0)
+    faults.push("spec: Invalid value: should be greater than or equal to 0");
 }
 
 function checkClaim({ accessModes = [], resources }: Body, faults: Faults): void {

@@ -6,7 +6,7 @@ import type { Controllers } from "./controllers.js";
 import { chooseProtocol, readExec, type Session, serveExec } from "./exec.js";
 import { checkFields } from "./fields.js";
 import type { Fault, Habits } from "./habits.js";
-import { groupOf, type Place, placeOf } from "./kinds.js";
+import { groupOf, isOfAgentSandbox, type Place, placeOf } from "./kinds.js";
 import type { Kubelet } from "./kubelet.js";
 import { badRequest, forbidden, noSuchResource, notFound, Refusal } from "./refusal.js";
 import { checkChange, checkRules } from "./rules.js";
@@ -89,7 +89,8 @@ export class ApiServer {
     const user = authenticate(this.#parts.users, request.headers.authorization);
     if (url.pathname === "/version") return { status: 200, body: VERSION };
     if (["/readyz", "/livez", "/healthz"].includes(url.pathname)) return { status: 200, body: "ok" };
-    const place = placeOf(url.pathname);
+    const found = placeOf(url.pathname);
+    const place = found && isOfAgentSandbox(found.kind) && !this.#parts.habits.hasWarmPools ? undefined : found;
     if (place === undefined) authorizeUnknown(user, url.pathname);
     if (place === undefined || place.subresource !== undefined) return this.#subresource(user, place);
     const { method = "" } = request;
@@ -161,6 +162,8 @@ export class ApiServer {
     if (name !== undefined)
       throw new Refusal(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
     const { store, habits } = this.#parts;
+    if (isOfAgentSandbox(kind) && !(body["kind"] && body["apiVersion"]))
+      throw badRequest(`Object 'Kind' is missing in '${JSON.stringify(body)}'`);
     checkKind(kind, body);
     checkFields(kind.kind, body);
     const meta = (body["metadata"] ?? {}) as Record<string, string>;

@@ -5,11 +5,11 @@ import { isoTime } from "../../../util/iso-time.js";
 import { flyCanary } from "./canary.js";
 import type { KubeCall, KubeClient } from "./client/kube-client.js";
 import { hasStatus, KubeError } from "./client/kube-error.js";
-import { NETWORK_POLICIES } from "./client/resources.js";
+import { NETWORK_POLICIES, type Pod } from "./client/resources.js";
 import { NETWORK_LABEL } from "./labels.js";
 import type { CanaryPlan } from "./manifests/canary-job.js";
 import { type PodNetwork, policyManifest, policyName, policySpec } from "./manifests/network-policy.js";
-import { openedBy, type PolicyObject } from "./other-policies.js";
+import { labelsOf, lastingLabels, openedBy, type PolicyObject } from "./other-policies.js";
 
 /** How long a proof is believed, in milliseconds. A cluster may lose what enforces its policies. */
 const BELIEVED_FOR = 24 * 3_600_000;
@@ -79,12 +79,42 @@ export async function ensureIsolation(
   }
   let isSame = isBelieved(shown.at);
   if (isSame && now - found.seenAt >= LOOKED_AT_EVERY) {
-    isSame = (await ensurePolicy(client, network, plan, call)).metadata.uid === shown.uid;
+    isSame = (await ensurePolicy(client, network, labelsOfPlan(plan, network), call)).metadata.uid === shown.uid;
     if (isSame) found.seenAt = now;
   }
   if (isSame) return;
   if (known.get(key) === found) known.delete(key);
   await ensureIsolation(client, network, plan, call);
+}
+
+/** When our policy was made, by the labels of pods that no other one opens. */
+const seen = new WeakMap<KubeClient, Map<string, { readonly made: Promise<string>; readonly at: number }>>();
+
+/**
+ * Makes sure that a pod that was there before is restricted like ours: no other policy opens it, and it is no older than our own, so that it was never
+ * without. Returns what is wrong with its age. Costs one request a minute. The proof that policies are enforced is that of `ensureIsolation`.
+ */
+export async function ensurePodIsolated(
+  client: KubeClient,
+  network: PodNetwork,
+  { metadata }: Pod,
+  call: KubeCall = {},
+): Promise<string | undefined> {
+  const known = seen.get(client) ?? new Map<string, { made: Promise<string>; at: number }>();
+  seen.set(client, known);
+  const labels = lastingLabels(metadata.labels ?? {});
+  const key = JSON.stringify([network, Object.entries(labels).sort()]);
+  let found = known.get(key);
+  if (found === undefined || performance.now() - found.at >= LOOKED_AT_EVERY) {
+    const made = ensurePolicy(client, network, labels, call).then((policy) => policy.metadata.creationTimestamp ?? "");
+    found = { made, at: performance.now() };
+    known.set(key, found);
+    made.catch(() => known.delete(key));
+  }
+  const since = await found.made;
+  const { creationTimestamp = "" } = metadata;
+  if (Date.parse(since) <= Date.parse(creationTimestamp)) return undefined;
+  return `it is from ${creationTimestamp}, older than the NetworkPolicy ${policyName(network)}`;
 }
 
 /** Node pools may differ in what enforces their policies, and so may runtimes. */
@@ -120,7 +150,7 @@ async function prove(
   call: IsolationCall,
 ): Promise<Shown> {
   const place = { namespace: client.access.namespace, name: policyName(network) };
-  const policy = await ensurePolicy(client, network, plan, call);
+  const policy = await ensurePolicy(client, network, labelsOfPlan(plan, network), call);
   const { uid, annotations: written } = policy.metadata;
   const mark = `${PROVEN}${where}`;
   const before = Date.parse(written?.[mark] ?? "");
@@ -148,13 +178,13 @@ async function prove(
 async function ensurePolicy(
   client: KubeClient,
   network: PodNetwork,
-  plan: CanaryPlan,
+  labels: Readonly<Record<string, string>>,
   call: KubeCall,
 ): Promise<PolicyObject> {
   const place = { namespace: client.access.namespace, name: policyName(network) };
   const find = async (): Promise<PolicyObject | undefined> => {
     const { items } = await client.list<PolicyObject>(NETWORK_POLICIES, { namespace: place.namespace }, {}, call);
-    for (const policy of items) if (policy.metadata.name !== place.name) refuseOpening(policy, network, plan);
+    for (const policy of items) if (policy.metadata.name !== place.name) refuseOpening(policy, network, labels, place);
     return items.find(({ metadata }) => metadata.name === place.name);
   };
   const made = async (): Promise<PolicyObject | undefined> =>
@@ -181,15 +211,24 @@ async function ensurePolicy(
 }
 
 /** The canary can't find it: it does not know what else there is to reach. */
-function refuseOpening(policy: PolicyObject, network: PodNetwork, plan: CanaryPlan): void {
-  const open = openedBy(policy, network, plan);
+function refuseOpening(
+  policy: PolicyObject,
+  network: PodNetwork,
+  labels: Readonly<Record<string, string>>,
+  { namespace }: { namespace: string },
+): void {
+  const open = openedBy(policy, network, labels);
   if (open === undefined) return;
   const { name } = policy.metadata;
-  const message = `The NetworkPolicy ${name} of the namespace ${plan.namespace} opens ${open} for pods with network "${network}"`;
+  const message = `The NetworkPolicy ${name} of the namespace ${namespace} opens ${open} for pods with network "${network}"`;
   throw new SandboxError("unsupported", message, {
     backend: "kubernetes",
     hint: `what one policy allows, no other can deny: use a namespace of its own, or add to the podSelector of ${name}: matchExpressions: [{ key: ${NETWORK_LABEL}, operator: DoesNotExist }]`,
   });
+}
+
+function labelsOfPlan({ options }: CanaryPlan, network: PodNetwork): Record<string, string> {
+  return labelsOf(options.podTemplate?.metadata?.labels, network);
 }
 
 function plainOf(spec: unknown): unknown {

@@ -29,6 +29,11 @@ export interface KubernetesOptions {
   resources?: Readonly<Record<string, string>>;
   /** Further fields of the pod: `metadata.labels`, `metadata.annotations` and a `spec`. What weakens the isolation is refused. */
   podTemplate?: KubernetesPodTemplate;
+  /**
+   * Name of a SandboxWarmPool of agent-sandbox, whose pods run already. A pod is refused unless it is what all other options ask for; `glovebox doctor
+   * kubernetes` prints the pool to make. A pool without a free pod is passed by, with a warning. Default: each sandbox has a new pod.
+   */
+  warmPool?: string;
   /** Absolute path of the work directory; made when absent. Default `/workspace`. */
   workDir?: string;
   /** Numbers of the user and group that everything runs as: `uid` or `uid:gid`. Default `1000:1000`. With `0`, the image's files can be changed. */

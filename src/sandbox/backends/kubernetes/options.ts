@@ -54,6 +54,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   runtimeClass: "kubernetes.runtimeClassName",
   imagePullSecrets: "kubernetes.podTemplate, in its spec",
   affinity: "kubernetes.podTemplate, in its spec",
+  warmPoolRef: "kubernetes.warmPool",
 };
 
 const schema: Schema<KubernetesOptions> = is.object(
@@ -67,6 +68,7 @@ const schema: Schema<KubernetesOptions> = is.object(
     nodeSelector: is.record(labelValue, labelKey),
     tolerations: is.list(toleration),
     resources: is.record(quantity, labelKey),
+    warmPool: objectName,
     podTemplate: is.custom<KubernetesPodTemplate>(checkPodTemplate, { type: "object" }),
     workDir,
     user: is.matching(/^[0-9]{1,10}(:[0-9]{1,10})?$/, "uid or uid:gid, as numbers"),

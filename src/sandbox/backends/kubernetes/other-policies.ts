@@ -1,7 +1,6 @@
 import { BlockList, isIPv6 } from "node:net";
 import type { KubeObject } from "./client/resources.js";
 import { HOME_LABEL, KEPT_LABEL, MANAGED, NETWORK_LABEL, SANDBOX_LABEL } from "./labels.js";
-import type { PodPlan } from "./manifests/job.js";
 import type { PodNetwork } from "./manifests/network-policy.js";
 
 /** The parts of a NetworkPolicy that we read. */
@@ -21,24 +20,43 @@ interface EgressRule {
 }
 
 /** Labels whose values differ from pod to pod, or that the cluster adds. */
-const VARYING = new Set([SANDBOX_LABEL, HOME_LABEL, KEPT_LABEL, "job-name", "controller-uid"]);
+const VARYING = new Set([
+  ...[SANDBOX_LABEL, HOME_LABEL, KEPT_LABEL, "job-name", "controller-uid"],
+  ...["agents.x-k8s.io/claim-uid", "agents.x-k8s.io/sandbox-name-hash"],
+]);
 /** One of each network in METADATA_ADDRESSES. */
 const METADATA = [
   ...["169.254.169.254", "100.100.100.200", "192.0.0.192", "168.63.129.16"],
   ...["fe80::a9fe:a9fe", "fd00:ec2::254", "fd20:ce::254"],
 ];
 
+/** The labels of a pod without those that differ from pod to pod. */
+export function lastingLabels(labels: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(labels).filter(([key]) => !isVarying(key)));
+}
+
+function isVarying(key: string): boolean {
+  return VARYING.has(key) || key.startsWith("batch.kubernetes.io/");
+}
+
+/** The labels of the pods of a plan, without those that differ from pod to pod. */
+export function labelsOf(
+  own: Readonly<Record<string, string>> | undefined,
+  network: PodNetwork,
+): Record<string, string> {
+  return { ...own, ...MANAGED, [NETWORK_LABEL]: network };
+}
+
 /**
- * What another policy of the namespace opens for the pods of a plan; undefined if nothing. Policies add up: what one allows, no other can deny. Whatever
+ * What another policy of the namespace opens for pods with these labels; undefined if nothing. Policies add up: what one allows, no other can deny. Whatever
  * can't be understood counts as open.
  */
 export function openedBy(
   policy: PolicyObject,
   network: PodNetwork,
-  { options }: Pick<PodPlan, "options">,
+  labels: Readonly<Record<string, string>>,
 ): string | undefined {
   const { podSelector, ingress, egress } = policy.spec ?? {};
-  const labels = { ...options.podTemplate?.metadata?.labels, ...MANAGED, [NETWORK_LABEL]: network };
   if (!selects(podSelector ?? {}, labels)) return undefined;
   if (network === "full") return (egress ?? []).some(reachesMetadata) ? "the cloud's metadata" : undefined;
   if ((egress ?? []).length > 0) return "a way out";
@@ -48,7 +66,7 @@ export function openedBy(
 function selects({ matchLabels, matchExpressions }: LabelSelector, labels: Readonly<Record<string, string>>): boolean {
   const wanted = Object.entries(matchLabels ?? {}).map(([key, value]) => ({ key, operator: "In", values: [value] }));
   return [...wanted, ...(matchExpressions ?? [])].every(({ key = "", operator, values }) => {
-    if (VARYING.has(key) || key.startsWith("batch.kubernetes.io/")) return true;
+    if (isVarying(key)) return true;
     const own = labels[key];
     const isOne = own !== undefined && (values ?? []).includes(own);
     if (operator === "In") return isOne;

@@ -15,31 +15,53 @@ export interface PodPlace {
   readonly program: string;
 }
 
+/** How a guest is reached. */
+export interface ReachOptions {
+  /** The guest has waited for whoever comes first: if it belongs to somebody, that is not us, and it is `conflict`. */
+  readonly isFirst?: boolean;
+  /** A guest that waited is to keep the files when its lease is over. */
+  readonly keeps?: boolean;
+}
+
 const CONNECT_TIMEOUT = 15_000;
 const END_TIMEOUT = 5_000;
+/** An exit code of the relay. */
+const REFUSED = 4;
+/** A first connection may be refused once because nobody heard it in time. */
+const MOST_REFUSALS = 2;
 /** Exit codes of the relay; see `guest/channel/attach.c`. */
 const RELAY_FAILURES: Readonly<Record<number, string>> = {
   3: "no guest answers in the container",
-  4: "the guest refuses the connection: its lease is over, or another process has it",
+  [REFUSED]: "the guest refuses the connection: its lease is over, or another process has it",
   5: "a process of the pod traces others",
 };
 
 /** Reaches the guest of a pod: by an exec of its relay, and by another one when that breaks. */
-export function linkToPod(client: KubeClient, place: PodPlace): Link {
+export function linkToPod(client: KubeClient, place: PodPlace, { isFirst, keeps }: ReachOptions = {}): Link {
   let wasAllowed = false;
-  return createLink({
+  let refusals = 0;
+  const link = createLink({
+    ...(keeps !== undefined && { keeps }),
     async connect(signal) {
       const made = await connect(client, place, signal);
       wasAllowed = true;
       return made;
     },
     verdict(error) {
+      const isNew = isFirst === true && link.decoder.environment === undefined;
+      if (isNew && error instanceof RelayRefused && ++refusals >= MOST_REFUSALS) {
+        return new KubeError("conflict", `The guest in the pod ${place.pod} belongs to somebody who reached it before`);
+      }
       // An API server that starts again refuses what it has not yet read the roles for.
       if (wasAllowed && hasStatus(error, 403)) return undefined;
       return isPassing(error) ? undefined : (error as SandboxError);
     },
   });
+  return link;
 }
+
+/** The guest did not take the connection. */
+class RelayRefused extends KubeError {}
 
 async function connect(client: KubeClient, place: PodPlace, signal: AbortSignal): Promise<LinkConnection> {
   const { namespace, pod, container, program } = place;
@@ -76,7 +98,8 @@ async function* outputOf(
     yield* stream as AsyncIterable<Uint8Array>;
     const code = await stream.exitCode;
     const why = stream.complaint || RELAY_FAILURES[code] || `it ended with ${code}`;
-    throw new KubeError("unavailable", `The relay in the pod ${place.pod} ended: ${why}`);
+    const Kind = code === REFUSED ? RelayRefused : KubeError;
+    throw new Kind("unavailable", `The relay in the pod ${place.pod} ended: ${why}`);
   } catch (error) {
     throw await explain(client, place, error, signal);
   }

@@ -21,12 +21,15 @@ import type { SandboxOptions } from "../../types.js";
 import { fillFrom, removeArchive, restoreArchive, saveArchive, writeFiles } from "./archive.js";
 import { baseEnvOf } from "./base-env.js";
 import { capabilitiesWith } from "./capabilities.js";
+import type { KubeClient } from "./client/kube-client.js";
 import { clusterOf } from "./clusters.js";
 import { KubernetesDriver, type KubernetesOperations } from "./driver.js";
 import { marksOf } from "./labels.js";
 import { deadlineOf, type KubernetesPlan } from "./plan.js";
-import type { JobResource } from "./resources.js";
-import { joinPod, type RunningPod, type StartOptions, startPod } from "./start-pod.js";
+import { type PodResource, removeResource } from "./resources.js";
+import { connectPod, joinPod, type RunningPod, type StartOptions, startPod } from "./start-pod.js";
+import { NoWarmPod } from "./warm/claim.js";
+import { claimPod } from "./warm/claimed-pod.js";
 
 /** In memory that every pod has, and that no image of it contains. */
 const TRUST_FOLDER = "/dev/shm/glovebox";
@@ -58,9 +61,9 @@ export class PodSandbox {
     const { pod: plan, base, cluster } = this.#kept;
     const { signal } = this.#entry;
     const client = await clusterOf(cluster);
-    const own: JobResource = { kind: "job", name: plan.name, cluster };
+    const own = this.#resource(this.#kept.pool === undefined ? "job" : "claim");
     await this.#entry.createRecord({ workDir: plan.workDir, resources: [...resources, own] });
-    const pod = await startPod(client, this.#kept, this.#patience);
+    const pod = (await this.#takeWarm(client)) ?? (await startPod(client, this.#kept, this.#patience));
     try {
       await failpoint("create.started");
       const driver = await this.#attach(pod);
@@ -84,6 +87,34 @@ export class PodSandbox {
       await pod.stop().catch(() => undefined);
       throw error;
     }
+  }
+
+  /** A pod of the pool, where there is one. Without it, a Job is recorded in its place. */
+  async #takeWarm(client: KubeClient): Promise<RunningPod | undefined> {
+    const { pool } = this.#kept;
+    if (pool === undefined) return undefined;
+    const { signal, keep } = this.#entry;
+    try {
+      const pod = await claimPod(client, { ...this.#kept, pool }, signal);
+      this.#kept = { ...this.#kept, claimed: pod.metadata.name };
+      return await connectPod(client, this.#kept, pod, { signal, isFirst: true, keeps: keep });
+    } catch (error) {
+      const isTaken = error instanceof SandboxError && error.code === "conflict";
+      if (!(error instanceof NoWarmPod || isTaken)) throw error;
+      const { claimed: _, ...kept } = this.#kept;
+      this.#kept = kept;
+      await this.#entry.record(this.#resource("job"));
+      const claim = this.#resource("claim");
+      await removeResource(claim);
+      await this.#entry.forget(({ kind }) => kind === claim.kind);
+      this.#entry.warn(`The warm pool "${pool}" is passed by, a new pod is made: ${error.message}`);
+      return undefined;
+    }
+  }
+
+  #resource(kind: PodResource["kind"]): PodResource {
+    const { pod, cluster } = this.#kept;
+    return { kind, name: pod.name, cluster };
   }
 
   get #patience(): StartOptions {
@@ -167,7 +198,7 @@ export class PodSandbox {
         const mirror = this.#kept.base && forkMirror({ base: this.#kept.base }, ++this.#forks);
         const { deadline: _before, ...spec } = this.#kept.pod;
         const pod = { ...spec, name: `glovebox-${entry.id}`, ...marksOf(entry), ...deadlineOf(entry) };
-        const { podUid: _, ...kept } = this.#kept;
+        const { podUid: _, claimed: __, ...kept } = this.#kept;
         const forked: KubernetesPlan = { ...kept, pod, ...(mirror && { base: mirror.base }) };
         return withSecrets(this.#opts, entry, (secrets) =>
           new PodSandbox(forked, this.#opts, entry, secrets).create(mirror?.resources, (fork) => fillFrom(fork, files)),

@@ -214,6 +214,14 @@ function checkMarks(value: unknown, at: string): void {
   }
 }
 
+/** What network plugins write on pods that run: a report, which asks for nothing. */
+const REPORTS = /^(k8s\.v1\.cni\.cncf\.io\/networks?-status|k8s\.ovn\.org\/pod-networks)$/;
+
+/** Throws `unsupported` for annotations of a running pod of others that `checkPodTemplate` would refuse in a template. */
+export function checkLivePodAnnotations(annotations: Readonly<Record<string, string>>, name: string): void {
+  checkMarks(Object.fromEntries(Object.entries(annotations).filter(([key]) => !REPORTS.test(key))), name);
+}
+
 function refused(what: string, why: string): SandboxError {
   return new SandboxError("unsupported", `The kubernetes backend refuses ${what}: ${why}`);
 }

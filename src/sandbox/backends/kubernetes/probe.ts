@@ -10,7 +10,8 @@ import { ensureIsolation, whenProven } from "./isolation.js";
 import { ensureGuest } from "./manifests/guest-config-map.js";
 import { architectureOf } from "./manifests/job.js";
 import { imageOf } from "./options.js";
-import { missingRights, ownName, RIGHTS, roleManifest } from "./rights.js";
+import { missingRights, ownName, RIGHTS, type Right, roleManifest, WARM_RIGHTS } from "./rights.js";
+import { probePool } from "./warm/probe-pool.js";
 
 /** Milliseconds for each request. */
 const PATIENCE = 5_000;
@@ -28,10 +29,13 @@ export async function probeKubernetes({ options = {}, isThorough = false }: Prob
   }
   try {
     const reached = await reach(client);
-    const [namespace, rights] = await Promise.all([checkNamespace(client), checkRights(client)]);
+    const { warmPool } = options.kubernetes ?? {};
+    const wanted = warmPool === undefined ? RIGHTS : [...RIGHTS, ...WARM_RIGHTS];
+    const [namespace, rights] = await Promise.all([checkNamespace(client), checkRights(client, wanted)]);
     const mayTry = isThorough && ![namespace, rights].some(({ status }) => status === "missing");
     const policies = mayTry ? await tryPolicies(client, options) : await recallProof(client);
-    return [...reached, namespace, rights, policies];
+    const pool = warmPool === undefined ? [] : [await checkPool(client, warmPool, options)];
+    return [...reached, namespace, rights, policies, ...pool];
   } catch (error) {
     return [missing("cluster", error)];
   }
@@ -81,15 +85,15 @@ async function checkNamespace(client: KubeClient): Promise<Finding> {
   }
 }
 
-async function checkRights(client: KubeClient): Promise<Finding> {
+async function checkRights(client: KubeClient, wanted: readonly Right[]): Promise<Finding> {
   const name = "rights";
   let lacking: Awaited<ReturnType<typeof missingRights>>;
   try {
-    lacking = await missingRights(client, RIGHTS, { timeout: PATIENCE });
+    lacking = await missingRights(client, wanted, { timeout: PATIENCE });
   } catch (error) {
     return missing(name, error);
   }
-  const count = RIGHTS.reduce((sum, { verbs }) => sum + verbs.length, 0);
+  const count = wanted.reduce((sum, { verbs }) => sum + verbs.length, 0);
   if (lacking.length === 0)
     return { name, status: "ok", detail: `all ${count} in the namespace ${client.access.namespace}` };
   const said = lacking.map(
@@ -101,8 +105,16 @@ async function checkRights(client: KubeClient): Promise<Finding> {
     status: lacking.every(({ only }) => only !== undefined) ? "limited" : "missing",
     detail: `${user ?? "this user"} may not ${said.join(", ")}`,
     fix: "an administrator applies the manifest: kubectl apply -f <file>",
-    manifest: roleManifest(client.access.namespace, RIGHTS, user),
+    manifest: roleManifest(client.access.namespace, wanted, user),
   };
+}
+
+async function checkPool(client: KubeClient, pool: string, options: SandboxOptions): Promise<Finding> {
+  try {
+    return await probePool(client, pool, options, { timeout: PATIENCE });
+  } catch (error) {
+    return { ...missing("warm pool", error), status: "limited" };
+  }
 }
 
 /** Opens pods, which takes seconds. */

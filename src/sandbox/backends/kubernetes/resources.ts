@@ -6,10 +6,11 @@ import { removeGitResource } from "../../git.js";
 import type { ClusterChoice } from "./client/kubeconfig.js";
 import { JOBS } from "./client/resources.js";
 import { clusterOf } from "./clusters.js";
+import { removeClaim } from "./warm/claim.js";
 
-/** A Job, as recorded in the ledger. */
-export interface JobResource {
-  readonly kind: "job";
+/** A Job or a claim of a pool's pod, as recorded in the ledger. */
+export interface PodResource {
+  readonly kind: "job" | "claim";
   readonly name: string;
   readonly cluster: ClusterChoice;
   readonly [field: string]: unknown;
@@ -18,18 +19,19 @@ export interface JobResource {
 /** Removes a recorded resource. One that doesn't exist is no error. */
 export async function removeResource(resource: Resource): Promise<void> {
   if (await removeGitResource(resource)) return;
-  const { kind, name, cluster, path, snapshot } = resource as Partial<Omit<JobResource, "kind">> & Resource;
+  const { kind, name, cluster, path, snapshot } = resource as Partial<Omit<PodResource, "kind">> & Resource;
   if (kind === "archive") {
     // It belongs to its snapshot as soon as that is known, and to nobody before.
     if (!(await snapshotIds()).includes(String(snapshot))) await rm(String(path), { force: true });
     return;
   }
-  if (kind !== "job") {
+  if (kind !== "job" && kind !== "claim") {
     throw new SandboxError("unsupported", `The kubernetes backend has no resource of the kind "${kind}"`);
   }
   if (typeof name !== "string" || cluster === undefined || cluster === null) {
-    throw new SandboxError("tampered", "A record names a Job without a name or a cluster");
+    throw new SandboxError("tampered", `A record names a ${kind} without a name or a cluster`);
   }
   const client = await clusterOf(cluster as ClusterChoice);
+  if (kind === "claim") return await removeClaim(client, name);
   await client.delete(JOBS, { namespace: client.access.namespace, name }, { propagation: "Background" });
 }

@@ -26,6 +26,23 @@ export const RIGHTS: readonly Right[] = [
   { group: "", resource: "nodes", verbs: ["get"], only: "noticing a lost node early", isClusterWide: true },
 ];
 
+/** What a warm pool needs besides. */
+export const WARM_RIGHTS: readonly Right[] = [
+  {
+    group: "extensions.agents.x-k8s.io",
+    resource: "sandboxclaims",
+    verbs: ["create", "list", "watch", "patch", "delete"],
+  },
+  { group: "extensions.agents.x-k8s.io", resource: "sandboxwarmpools", verbs: ["get"] },
+  { group: "agents.x-k8s.io", resource: "sandboxes", verbs: ["get"] },
+  {
+    group: "extensions.agents.x-k8s.io",
+    resource: "sandboxtemplates",
+    verbs: ["get"],
+    only: "comparing the warm pool with your configuration",
+  },
+];
+
 const AT_ONCE = 6;
 
 /** Asks the cluster about each verb, and returns those rights that are missing, with only their missing verbs. */

@@ -8,8 +8,9 @@ import { replaced } from "./failures/pod-loss.js";
 import { podOfJob } from "./job-pod.js";
 import { GUEST_PATH, jobManifest } from "./manifests/job.js";
 import type { KubernetesPlan } from "./plan.js";
-import { linkToPod, type PodPlace } from "./pod-link.js";
+import { linkToPod, type PodPlace, type ReachOptions } from "./pod-link.js";
 import { CONTAINER } from "./pod-template.js";
+import { findClaimed } from "./warm/claimed-pod.js";
 
 /** The guest says something every five seconds; after this silence the connection counts as dead, in milliseconds. */
 const SILENCE = 15_000;
@@ -49,14 +50,27 @@ export async function startPod(client: KubeClient, plan: KubernetesPlan, opts: S
   return await joinPod(client, plan, opts);
 }
 
-/** Waits until the pod of a Job runs, and connects to its guest. */
+/** Waits until the pod of a sandbox runs, and connects to its guest. */
 export async function joinPod(client: KubeClient, plan: KubernetesPlan, opts: StartOptions): Promise<RunningPod> {
+  const { claimed, podUid: uid } = plan;
+  const pod =
+    claimed === undefined
+      ? await runningPod(client, plan, opts)
+      : await findClaimed(client, { name: claimed, uid }, { signal: opts.signal });
+  return await connectPod(client, plan, pod, opts);
+}
+
+/** Connects to the guest of a pod that runs. */
+export async function connectPod(
+  client: KubeClient,
+  plan: KubernetesPlan,
+  pod: Pod,
+  { signal, ...how }: Pick<StartOptions, "signal"> & ReachOptions,
+): Promise<RunningPod> {
   const { namespace } = client.access;
-  const { signal } = opts;
-  const pod = await runningPod(client, plan, opts);
   const { name, uid = "" } = pod.metadata;
   const place = { namespace, pod: name, uid, container: CONTAINER, program: GUEST_PATH };
-  const link = linkToPod(client, place);
+  const link = linkToPod(client, place, how);
   const stream = new RelayStream(link, { silence: SILENCE, patience: plan.lease + AFTER_LEASE });
   const channel = new GuestChannel(stream);
   const onAbort = (): void => channel.close(new SandboxError("aborted", "opening the sandbox was aborted"));

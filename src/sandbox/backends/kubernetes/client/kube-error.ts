@@ -37,6 +37,11 @@ export function hasStatus(error: unknown, status: number): boolean {
   return error instanceof KubeError && error.status === status;
 }
 
+/** Whether the error says that the cluster has no objects of this kind at all. */
+export function isUnknownKind(error: unknown): boolean {
+  return hasStatus(error, 404) && /could not find the requested resource|404 page not found/.test(String(error));
+}
+
 const CODES: Readonly<Record<number, SandboxErrorCode>> = {
   400: "invalid_argument",
   401: "unauthenticated",

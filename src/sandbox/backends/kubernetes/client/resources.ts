@@ -20,6 +20,13 @@ export const ACCESS_REVIEWS: ResourceKind = {
   isClusterWide: true,
 };
 
+/** Of agent-sandbox, which not every cluster has. */
+const POOLS_API = "extensions.agents.x-k8s.io/v1beta1";
+export const SANDBOX_CLAIMS: ResourceKind = { api: POOLS_API, plural: "sandboxclaims" };
+export const SANDBOX_TEMPLATES: ResourceKind = { api: POOLS_API, plural: "sandboxtemplates" };
+export const WARM_POOLS: ResourceKind = { api: POOLS_API, plural: "sandboxwarmpools" };
+export const SANDBOXES: ResourceKind = { api: "agents.x-k8s.io/v1beta1", plural: "sandboxes" };
+
 /** Where one object is, or all of a kind. */
 export interface ObjectPlace {
   /** Ignored for what is not in a namespace. */
@@ -87,7 +94,7 @@ export interface ObjectCondition {
 
 /** The parts of a pod that we read. */
 export interface Pod extends KubeObject {
-  spec?: { nodeName?: string; containers?: { name: string; image?: string }[] };
+  spec?: { readonly [field: string]: unknown; nodeName?: string; containers?: { name: string; image?: string }[] };
   status?: {
     phase?: "Pending" | "Running" | "Succeeded" | "Failed" | "Unknown";
     reason?: string;

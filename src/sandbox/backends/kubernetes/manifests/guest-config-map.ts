@@ -50,7 +50,27 @@ export function forgetGuest(client: KubeClient): void {
   ensured.delete(client);
 }
 
+/** The name of the ConfigMap with the guest, whether or not it is there. */
+export function guestName(architecture: string): string {
+  return readGuest(architecture).name;
+}
+
 async function put(client: KubeClient, architecture: string, call: KubeCall): Promise<string> {
+  const { name, program } = readGuest(architecture);
+  const place = { namespace: client.access.namespace, name };
+  if (await isThere(client, place, program, call)) return name;
+  const labels = { ...MANAGED, [SHARED_LABEL]: "guest" };
+  const body = { metadata: { name, labels }, immutable: true, binaryData: { [PROGRAM]: program.toString("base64") } };
+  try {
+    await client.create(CONFIG_MAPS, { namespace: place.namespace }, body, call);
+  } catch (error) {
+    // Another process was faster.
+    if (!hasStatus(error, 409) || !(await isThere(client, place, program, call))) throw error;
+  }
+  return name;
+}
+
+function readGuest(architecture: string): { name: string; program: Buffer } {
   const machine = ARCHITECTURES[architecture];
   if (machine === undefined) {
     throw new SandboxError("unsupported", `There is no guest for nodes of the architecture ${architecture}`, {
@@ -63,18 +83,7 @@ async function put(client: KubeClient, architecture: string, call: KubeCall): Pr
     throw new SandboxError("internal", `The guest has ${program.length} bytes; a ConfigMap can't contain it`);
   }
   const hash = createHash("sha256").update(program).digest("hex").slice(0, 16);
-  const name = `${PROGRAM}-${architecture}-${hash}`;
-  const place = { namespace: client.access.namespace, name };
-  if (await isThere(client, place, program, call)) return name;
-  const labels = { ...MANAGED, [SHARED_LABEL]: "guest" };
-  const body = { metadata: { name, labels }, immutable: true, binaryData: { [PROGRAM]: program.toString("base64") } };
-  try {
-    await client.create(CONFIG_MAPS, { namespace: place.namespace }, body, call);
-  } catch (error) {
-    // Another process was faster.
-    if (!hasStatus(error, 409) || !(await isThere(client, place, program, call))) throw error;
-  }
-  return name;
+  return { name: `${PROGRAM}-${architecture}-${hash}`, program };
 }
 
 async function isThere(

@@ -35,7 +35,7 @@ export interface PodPlan {
   readonly annotations: Readonly<Record<string, string>>;
   /** When the cluster ends the pod whatever happens, in seconds after its start. Absent: never. */
   readonly deadline?: number;
-  readonly options: Omit<KubernetesOptions, "kubeconfig" | "context">;
+  readonly options: Omit<KubernetesOptions, "kubeconfig" | "context" | "warmPool">;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
