@@ -1,0 +1,118 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, expect, it } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { probeKubernetes } from "../../src/sandbox/backends/kubernetes/probe.js";
+import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
+import { describeUnless } from "../support/describe-unless.js";
+import type { AgentSandbox, Found, PoolKind } from "../support/kubernetes/agent-sandbox.js";
+import { api, whyNoTestCluster } from "../support/kubernetes/cluster.js";
+import { expectNothingLeft } from "../support/kubernetes/left-of.js";
+import { useKubePlace } from "../support/kubernetes/place.js";
+import { definePoolKinds, pathOf, runPoolController } from "../support/kubernetes/pool-kinds.js";
+import { expectRefused } from "../support/refused.js";
+import { startChild } from "../support/run/compiled.js";
+
+const BUILT = fileURLToPath(new URL("../../dist", import.meta.url));
+const POOL = "ready";
+/** Longer than a guest that is not warm waits for its first host. */
+const LONG_ENOUGH = 65_000;
+
+describeUnless(whyNoTestCluster(), "pods of a warm pool on a real cluster", {}, () => {
+  const place = useKubePlace("warm-pool");
+  const made: AsyncDisposable[] = [];
+  const otherHome = mkdtempSync(join(tmpdir(), "glovebox-test-"));
+  let controller: AgentSandbox | undefined;
+  /** The claim of a client that was killed. */
+  let orphan: Found;
+  const warm = { warmPool: POOL, lease: 10_000 };
+  const list = async (kind: PoolKind): Promise<Found[]> => (await api("GET", pathOf(kind, place.namespace))).items;
+  const names = async (kind: PoolKind): Promise<string[]> => (await list(kind)).map(({ metadata }) => metadata.name);
+  const optionsOf = (): SandboxOptions => {
+    const { kubernetes, ...options } = place.options();
+    return { ...options, kubernetes: { ...kubernetes, ...warm } };
+  };
+  const open = (opts: SandboxOptions = {}): Promise<Sandbox> =>
+    place.open({ ...opts, kubernetes: { ...warm, ...opts.kubernetes } });
+  const readyOnes = async (): Promise<number> => (await list("SandboxWarmPool"))[0]?.status?.readyReplicas ?? 0;
+  afterAll(async () => {
+    await controller?.[Symbol.asyncDispose]();
+    for (const each of made.reverse()) await each[Symbol.asyncDispose]();
+    rmSync(otherHome, { recursive: true });
+  });
+
+  it("needs the kinds and the pool; the one that doctor prints gets ready", async () => {
+    // What is made once for a namespace, and the pool's pods need.
+    await (await place.open()).teardown();
+    await expectRefused(open(), "unsupported", "the cluster has no SandboxClaim");
+    made.push(await definePoolKinds());
+    controller = runPoolController(place.namespace);
+    await expectRefused(open(), "not_found", `there is no SandboxWarmPool "${POOL}"`);
+    const found = (await probeKubernetes({ options: optionsOf() })).find(({ name }) => name === "warm pool");
+    for (const document of parseAllDocuments(found?.manifest ?? "")) {
+      const body = document.toJS() as { kind: PoolKind; spec: { replicas?: number } };
+      if (body.spec.replicas !== undefined) body.spec.replicas = 1;
+      await api("POST", pathOf(body.kind, place.namespace), body);
+    }
+    await expect.poll(readyOnes, { timeout: 60_000 }).toBe(1);
+  });
+
+  it("is given to a client that is then killed", async () => {
+    // In a ledger of its own: the next one to open a sandbox would remove what a dead process has left.
+    const child = startChild(BUILT, "hold-kubernetes.mjs", [JSON.stringify(optionsOf())], { GLOVEBOX_HOME: otherHome });
+    await child.line();
+    [orphan] = await list("SandboxClaim");
+    child.kill();
+    expect(orphan).toMatchObject({ status: { sandbox: { name: expect.stringContaining(POOL) as unknown } } });
+    await expect.poll(readyOnes, { timeout: 60_000 }).toBe(1);
+  });
+
+  it("gives a pod that has waited longer than a guest waits without a pool, and takes it away with its claim", async () => {
+    const [{ metadata }] = (await list("Sandbox")).filter(
+      (each) => each.metadata.labels["agents.x-k8s.io/warm-pool-sandbox"],
+    );
+    const { name } = metadata;
+    const pod = await api("GET", `${pathOf("Pod", place.namespace)}/${name as string}`);
+    const age = (): number => Date.now() - Date.parse(pod.status.startTime as string);
+    await expect.poll(age, { timeout: 2 * LONG_ENOUGH, interval: 1_000 }).toBeGreaterThan(LONG_ENOUGH);
+    const sandbox = await open();
+    expect(await sandbox.shell("id -u; pwd; cat /proc/1/comm")).toMatchObject({
+      stdout: "1000\n/workspace\nglovebox-guest\n",
+    });
+    const claim = await api("GET", `${pathOf("SandboxClaim", place.namespace)}/glovebox-${sandbox.id}`);
+    expect(claim.status.sandbox.name).toBe(name);
+    await sandbox.teardown();
+    await expect.poll(() => names("Pod"), { timeout: 60_000 }).not.toContain(name);
+    expect(await names("SandboxClaim")).not.toContain(`glovebox-${sandbox.id}`);
+    await expectNothingLeft(place.namespace);
+  });
+
+  it("refuses a pod of the pool that is not what is asked for, and passes by an empty pool", async () => {
+    await expect.poll(readyOnes, { timeout: 60_000 }).toBe(1);
+    await expectRefused(open({ limits: { memory: 64 << 20 } }), "unsupported", "resources");
+    await expectNothingLeft(place.namespace);
+    await api("PATCH", `${pathOf("SandboxWarmPool", place.namespace)}/${POOL}`, { spec: { replicas: 0 } });
+    for (const name of await names("Sandbox")) await api("DELETE", `${pathOf("Sandbox", place.namespace)}/${name}`);
+    await expect.poll(readyOnes).toBe(0);
+    const warnings: (string | undefined)[] = [];
+    await using sandbox = await open({ onEvent: (event) => event.type === "warning" && warnings.push(event.message) });
+    expect(await sandbox.shell("echo here")).toMatchObject({ stdout: "here\n" });
+    expect(warnings).toEqual([expect.stringContaining("it has no free pod")]);
+    expect(await names("SandboxClaim")).not.toContain(`glovebox-${sandbox.id}`);
+  });
+
+  it("is gone, with its claim, after the lease of the client that was killed", async () => {
+    const { name } = orphan.metadata;
+    const sandbox = orphan.status.sandbox.name as string;
+    const reasons = async (): Promise<unknown> => {
+      const claim = (await list("SandboxClaim")).find(({ metadata }) => metadata.name === name);
+      return claim?.status.conditions.map(({ reason }: Found) => reason) ?? "gone";
+    };
+    await expect.poll(reasons, { timeout: 60_000 }).not.toContain("DependenciesReady");
+    // What the cluster keeps of it, it keeps for a minute.
+    await expect.poll(() => names("SandboxClaim"), { timeout: 120_000, interval: 1_000 }).toEqual([]);
+    await expect.poll(() => names("Pod"), { timeout: 60_000 }).not.toContain(sandbox);
+  });
+});
