@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import type { Sandbox } from "../../src/sandbox/types.js";
 import { describeUnless } from "../support/describe-unless.js";
-import { api, callApi, runInNode, whyNoTestCluster } from "../support/kubernetes/cluster.js";
+import { api, callApi, runInNode, testCluster, whyNoTestCluster } from "../support/kubernetes/cluster.js";
 import { podOf } from "../support/kubernetes/harness.js";
 import { expectNothingLeft } from "../support/kubernetes/left-of.js";
 import { useKubePlace } from "../support/kubernetes/place.js";
@@ -42,6 +42,48 @@ describeUnless(whyNoTestCluster(), "a pod that ends", {}, () => {
     await api("DELETE", await pathOf(sandbox), { gracePeriodSeconds: 0 });
     expect(await lost).toMatchObject({ code: "backend_lost" });
     await sandbox.teardown();
+    await expectNothingLeft(place.namespace);
+  });
+
+  it("is named with the scheduler's words when a pod of a higher priority takes its place", async () => {
+    // Something that one node has once, so that nobody else's pod has to go.
+    const thing = "glovebox.test/place";
+    const node = testCluster().nodes[0]?.name ?? "";
+    const priorities = "/apis/scheduling.k8s.io/v1/priorityclasses";
+    const offer = (amount: string | null): Promise<unknown> =>
+      api("PATCH", `/api/v1/nodes/${node}/status`, { status: { capacity: { [thing]: amount } } });
+    await api("POST", priorities, { metadata: { name: "urgent" }, value: 1_000 });
+    await offer("1");
+    try {
+      const allocatable = async (): Promise<unknown> =>
+        (await api("GET", `/api/v1/nodes/${node}`)).status.allocatable[thing];
+      await expect.poll(allocatable, { timeout: 60_000 }).toBe("1");
+      const { resources } = place.options().kubernetes;
+      const sandbox = await place.open({ kubernetes: { resources: { ...resources, [thing]: "1" } } });
+      const lost = refusalOf(sandbox.shell("sleep 600"));
+      const container = {
+        ...{
+          name: "main",
+          image: "glovebox-test/busybox:1",
+          imagePullPolicy: "IfNotPresent",
+          command: ["sleep", "600"],
+        },
+        resources: { limits: { [thing]: "1" } },
+      };
+      const pods = `/api/v1/namespaces/${place.namespace}/pods`;
+      const spec = { priorityClassName: "urgent", terminationGracePeriodSeconds: 0, containers: [container] };
+      await api("POST", pods, { metadata: { name: "urgent" }, spec });
+      expect(await lost).toMatchObject({
+        code: "backend_lost",
+        message: expect.stringContaining(`Preempted by ${place.namespace}/urgent on node ${node}`) as unknown,
+        hint: expect.stringContaining("priorityClassName") as unknown,
+      });
+      await sandbox.teardown();
+      await api("DELETE", `${pods}/urgent`);
+    } finally {
+      await offer(null);
+      await api("DELETE", `${priorities}/urgent`);
+    }
     await expectNothingLeft(place.namespace);
   });
 

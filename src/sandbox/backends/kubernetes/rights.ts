@@ -22,7 +22,7 @@ export const RIGHTS: readonly Right[] = [
   { group: "", resource: "pods/exec", verbs: ["get", "create"] },
   { group: "", resource: "configmaps", verbs: ["get", "create"] },
   { group: "networking.k8s.io", resource: "networkpolicies", verbs: ["get", "list", "create", "patch"] },
-  { group: "", resource: "events", verbs: ["list"], only: "the reason why a pod can't be made" },
+  { group: "", resource: "events", verbs: ["list"], only: "the reason why a pod can't be made or was taken away" },
   { group: "", resource: "nodes", verbs: ["get"], only: "noticing a lost node early", isClusterWide: true },
 ];
 

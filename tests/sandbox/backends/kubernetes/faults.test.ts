@@ -157,12 +157,20 @@ describeUnless(whyNoFakeCluster(), "what can happen to a cluster, on one of ours
     await expectRefused(open({ kubeconfig: late.kubeconfig }), "unauthenticated");
   });
 
-  it("names why a pod has ended: evicted, or killed for its memory", async () => {
+  it("names why a pod has ended: evicted, preempted, or killed for its memory", async () => {
     const evicted = await open();
     const first = refusalOf(evicted.shell("sleep 600"));
     cluster.kubelet.evict(cluster.podOf(evicted.id), "Evicted", "The node was low on resource: memory.");
     expect(await first).toMatchObject({ code: "backend_lost", message: expect.stringContaining("Evicted") as unknown });
     await evicted.teardown();
+
+    const preempted = await open();
+    const third = refusalOf(preempted.shell("sleep 600"));
+    const message = "Preempted by default/urgent on node node-1";
+    cluster.kubelet.event(cluster.podOf(preempted.id), "Normal", "Preempted", message);
+    await cluster.deletePod(preempted.id);
+    expect(await third).toMatchObject({ code: "backend_lost", message: expect.stringContaining(message) as unknown });
+    await preempted.teardown();
 
     const killed = await open();
     const second = refusalOf(killed.shell("sleep 600"));

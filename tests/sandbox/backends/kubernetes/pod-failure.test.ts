@@ -191,8 +191,9 @@ describe("a Job without a pod", () => {
 
 describe("a pod that no longer answers", () => {
   const running = own({ running: {} }, "Running");
-  const lossOf = async (found: object | undefined, ready?: string): Promise<unknown> => {
+  const lossOf = async (found: object | undefined, ready?: string, events: object[] = []): Promise<unknown> => {
     await using api = await startScriptedApi(({ url }, response) => {
+      if (url.includes("/events?")) return json(response, 200, { items: url.includes("uid%3D7") ? events : [] });
       if (url.startsWith("/api/v1/nodes/")) {
         if (ready === undefined) failure(response, 403, "Forbidden", "no");
         else
@@ -215,5 +216,21 @@ describe("a pod that no longer answers", () => {
     expect(await lossOf(running, "Unknown")).toMatchObject({ code: "unavailable", reason: "NodeStatusUnknown" });
     expect(await lossOf(running, "True")).toBeUndefined();
     expect(await lossOf(running)).toBeUndefined();
+  });
+
+  test.each([
+    ["Preempted", "Preempted by team/urgent on node node-1", "higher priority"],
+    ["TaintManagerEviction", "Marking for deletion Pod team/p", "taint"],
+  ])("and was taken away has the cluster's own reason: %s", async (reason, message, hint) => {
+    const events = ["Scheduled", reason, "Killing"].map((each) => ({
+      metadata: { name: each },
+      reason: each,
+      message,
+    }));
+    expect(await lossOf(undefined, undefined, events)).toMatchObject({
+      ...{ code: "backend_lost", reason, retryable: true },
+      message: expect.stringContaining(`${reason}: ${message}`) as unknown,
+      hint: expect.stringContaining(hint) as unknown,
+    });
   });
 });

@@ -107,6 +107,13 @@ export interface Pod extends KubeObject {
   };
 }
 
+/** What a part of the cluster has to say about an object. */
+export interface ClusterEvent extends KubeObject {
+  reason?: string;
+  message?: string;
+  type?: string;
+}
+
 /** The parts of a Job that we read. */
 export interface Job extends KubeObject {
   status?: { active?: number; succeeded?: number; failed?: number; conditions?: ObjectCondition[] };

@@ -1,12 +1,7 @@
 import type { KubeCall, KubeClient } from "../client/kube-client.js";
 import { KubeError, statusError } from "../client/kube-error.js";
-import { EVENTS, JOBS, type Job, type KubeObject } from "../client/resources.js";
-
-interface Event extends KubeObject {
-  reason?: string;
-  message?: string;
-  type?: string;
-}
+import { JOBS, type Job } from "../client/resources.js";
+import { eventsOf } from "./events.js";
 
 /** What a pod template is refused for is a fault of the request; quotas pass. */
 const FORBIDDEN = /^Error creating: (.+)$/s;
@@ -21,14 +16,7 @@ export async function jobFailure(
   call: KubeCall = {},
 ): Promise<KubeError | undefined> {
   const { namespace } = client.access;
-  const fields = `involvedObject.kind=Job,involvedObject.name=${name}`;
-  const { items } = await client
-    .list<Event>(EVENTS, { namespace }, { fields }, call)
-    .catch((error: unknown): { items: Event[] } => {
-      call.signal?.throwIfAborted();
-      if (error instanceof KubeError && error.status === 403) return { items: [] };
-      throw error;
-    });
+  const items = await eventsOf(client, { kind: "Job", name }, call);
   const failed = items.filter(({ reason }) => reason === "FailedCreate").at(-1);
   const said = FORBIDDEN.exec(failed?.message ?? "")?.[1];
   if (said !== undefined)

@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { KubeCall, KubeClient } from "../client/kube-client.js";
 import { KubeError } from "../client/kube-error.js";
 import { type KubeObject, NODES, type ObjectCondition, PODS, type Pod } from "../client/resources.js";
+import { eventsOf } from "./events.js";
 import { podFailure } from "./pod-failure.js";
 
 interface Node extends KubeObject {
@@ -15,8 +17,36 @@ export async function podLoss(
 ): Promise<KubeError | undefined> {
   const { namespace } = client.access;
   const found = await client.find<Pod>(PODS, { namespace, name: pod.name }, call);
-  if (found === undefined || found.metadata.uid !== pod.uid) return replaced(pod.name, found === undefined);
+  if (found === undefined || found.metadata.uid !== pod.uid)
+    return await goneBecause(client, pod, found === undefined, call);
   return podFailure(found) ?? (await nodeLoss(client, found, call));
+}
+
+/** Events by which the cluster says that it took a pod away. A pod without a time to end is gone at once, and its conditions with it. */
+const TAKEN: Readonly<Record<string, string>> = {
+  Preempted: "a pod of a higher priority took its place; see priorityClassName",
+  TaintManagerEviction: "its node got a taint, as it does when it is lost or drained",
+  NodeControllerEviction: "its node is gone; open another sandbox",
+  Evicted: "its node ran out of a resource",
+};
+/** An event may come a little later than what it says, in milliseconds. */
+const LATER = 500;
+
+async function goneBecause(
+  client: KubeClient,
+  { name, uid }: { readonly name: string; readonly uid: string },
+  isGone: boolean,
+  call: KubeCall,
+): Promise<KubeError> {
+  for (let look = 0; look < 2; look++) {
+    if (look > 0) await sleep(LATER, undefined, { signal: call.signal });
+    const events = await eventsOf(client, { kind: "Pod", name, uid }, call);
+    const { reason = "", message = "" } = events.findLast(({ reason: each = "" }) => Object.hasOwn(TAKEN, each)) ?? {};
+    if (reason === "") continue;
+    const said = `Kubernetes: the pod ${name} was deleted: ${reason}: ${message.trim()}`;
+    return new KubeError("backend_lost", said, { reason, hint: TAKEN[reason], retryable: true });
+  }
+  return replaced(name, isGone);
 }
 
 /** The error for a pod that is not there any more, or whose place another one has. */
