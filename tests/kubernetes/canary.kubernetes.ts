@@ -7,7 +7,7 @@ import { ensureGuest } from "../../src/sandbox/backends/kubernetes/manifests/gue
 import { policyName } from "../../src/sandbox/backends/kubernetes/manifests/network-policy.js";
 import { probeKubernetes } from "../../src/sandbox/backends/kubernetes/probe.js";
 import { describeUnless } from "../support/describe-unless.js";
-import { testCluster, whyNoTestCluster } from "../support/kubernetes/cluster.js";
+import { runInNode, testCluster, whyNoTestCluster } from "../support/kubernetes/cluster.js";
 import { enforcePolicies } from "../support/kubernetes/enforce-policies.js";
 import { createNamespace } from "../support/kubernetes/plain-pod.js";
 import { expectRefused } from "../support/refused.js";
@@ -31,6 +31,32 @@ async function prove(client: KubeClient, network: "none" | "full", messages: str
   await ensureIsolation(client, network, plan, { progress: (message) => messages.push(message) });
 }
 
+/** Answers on every node where clouds tell a machine its credentials. */
+async function serveMetadata(): Promise<AsyncDisposable> {
+  const nodes = testCluster().nodes.map(({ name }) => name);
+  const address = "169.254.169.254";
+  const marker = `/tmp/metadata-${process.pid}`;
+  for (const node of nodes) {
+    await runInNode(node, "ip", "address", "add", `${address}/32`, "dev", "lo");
+    // It leaves a number by which it is found again.
+    const serve = `mkdir -p ${marker} && (busybox httpd -f -p ${address}:80 -h ${marker} > /dev/null 2>&1 & echo $! > ${marker}/${node})`;
+    await runInNode(node, "sh", "-c", serve);
+  }
+  return {
+    async [Symbol.asyncDispose]() {
+      for (const node of nodes) {
+        await runInNode(
+          node,
+          "sh",
+          "-c",
+          `kill $(cat ${marker}/${node}); rm ${marker}/${node}; rmdir ${marker} || true`,
+        );
+        await runInNode(node, "ip", "address", "delete", `${address}/32`, "dev", "lo");
+      }
+    },
+  };
+}
+
 describeUnless(whyNoTestCluster(), "the canary on a real cluster", {}, () => {
   it("refuses a cluster that enforces nothing, proves one that does, and leaves no pod", async () => {
     const namespace = "canary";
@@ -48,6 +74,17 @@ describeUnless(whyNoTestCluster(), "the canary on a real cluster", {}, () => {
     await prove(await clientOf(namespace), "none", second);
     expect(second).toEqual([]);
     expect((await first.list(JOBS, { namespace })).items).toEqual([]);
+  });
+
+  it("refuses a cluster whose pods reach the cloud's metadata, with any network, and proves one where they don't", async () => {
+    const namespace = "canary-metadata";
+    await using _ = await createNamespace(namespace);
+    await using _cloud = await serveMetadata();
+    await expectRefused(prove(await clientOf(namespace), "full"), "unsupported", "reached the cloud's metadata");
+    await using _enforced = await enforcePolicies();
+    const client = await clientOf(namespace);
+    await prove(client, "full");
+    expect(await whenProven(client, "full")).toMatch(/^\d{4}-/);
   });
 
   it("does not believe a policy that somebody has changed", async () => {
