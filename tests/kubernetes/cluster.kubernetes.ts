@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
-import { basename, dirname } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
@@ -25,17 +25,29 @@ async function startCluster(): Promise<{ launcher: ChildProcess; keeper: number;
   throw new Error("the cluster did not start");
 }
 
+/** The control groups of a cluster. */
+function groupsOf(folder: string): string[] {
+  const groups = readFileSync("/proc/self/mountinfo", "utf8")
+    .split("\n")
+    .filter((line) => / - cgroup /.test(line))
+    .flatMap((line) => `${line.split(" ")[4]}/${basename(folder)}`)
+    .filter((path) => existsSync(path));
+  return [...new Set(groups)];
+}
+
+/** The processes in a group and those below it. */
+function membersOf(group: string): string[] {
+  const below = readdirSync(group, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  const own = readFileSync(join(group, "cgroup.procs"), "utf8").split("\n").filter(Boolean);
+  return [...own, ...below.flatMap(({ name }) => membersOf(join(group, name)))];
+}
+
 function leftOf(folder: string): string[] {
   const name = basename(folder);
   const mounts = readFileSync("/proc/self/mountinfo", "utf8")
     .split("\n")
     .filter((line) => line.includes(name));
-  const groups = readFileSync("/proc/self/mountinfo", "utf8")
-    .split("\n")
-    .filter((line) => / - cgroup /.test(line))
-    .flatMap((line) => `${line.split(" ")[4]}/${name}`)
-    .filter((path) => existsSync(path));
-  return [...processesWith(name).map(({ argv }) => argv.join(" ")), ...mounts, ...new Set(groups)];
+  return [...processesWith(name).map(({ argv }) => argv.join(" ")), ...mounts, ...groupsOf(folder)];
 }
 
 describeUnless(whyNoTestCluster(), "a cluster of tests", {}, () => {
@@ -44,6 +56,8 @@ describeUnless(whyNoTestCluster(), "a cluster of tests", {}, () => {
     expect(leftOf(first.folder).length).toBeGreaterThan(5);
     process.kill(first.keeper, "SIGKILL");
     await expect.poll(() => processesWith(basename(first.folder))).toEqual([]);
+    // Not all of them have its name in their arguments; while one still ends, nobody removes its group.
+    await expect.poll(() => groupsOf(first.folder).flatMap(membersOf)).toEqual([]);
     // No one was left to remove its folder and its groups: the next start does.
     const second = await startCluster();
     expect(leftOf(first.folder)).toEqual([]);
