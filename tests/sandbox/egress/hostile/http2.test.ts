@@ -301,7 +301,7 @@ describe("a flood ends the work of its own connection, and of no other", () => {
     tls.write(Buffer.concat([PREFACE, frame(SETTINGS, 0, 0)]));
     const poured = pour(
       tls,
-      pieces(1_000_000, () => frame(PING, 0, 0, Buffer.alloc(8))),
+      pieces(4_000_000, () => frame(PING, 0, 0, Buffer.alloc(8))),
     );
     // What is on its way fills up, and then nothing moves.
     const written: number[] = [];
@@ -309,7 +309,8 @@ describe("a flood ends the work of its own connection, and of no other", () => {
       .poll(() => written.push(tls.bytesWritten) > 1 && written.at(-1) === written.at(-2), { interval: 500 })
       .toBe(true);
     expect(process.memoryUsage.rss() - before).toBeLessThan(64 << 20);
-    expect(tls.bytesWritten).toBeLessThan(16_000_000);
+    // Of 68 MB; how much is on its way depends on the buffers of the kernel.
+    expect(tls.bytesWritten).toBeLessThan(60_000_000);
     tls.destroy();
     await poured;
   });
