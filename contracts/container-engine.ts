@@ -12,6 +12,14 @@ export interface ContainerEngine {
   readonly name: string;
   /** Pulls an image that is missing; builds one that is missing or out of date. Never called twice at once for one tag. */
   ensureImage(request: ImageRequest, opts: ImageOptions): Promise<EngineImage>;
+  /**
+   * Throws `unsupported` for what the engine can't keep, before anything of a task is created. Returns the names of the containers in the order in which
+   * they have to start: those of one group at the same time, and the next group once they run. Absent: everything can be kept, and all start at once.
+   */
+  arrange?(
+    containers: readonly PlannedContainer[],
+    network?: ContainerRequest["network"],
+  ): readonly (readonly string[])[];
   /** Creates a network and returns its id. Creates nothing after it has rejected. */
   createNetwork(request: NetworkRequest, signal: AbortSignal): Promise<string>;
   /** Creates a container, starts it and attaches to it. When it rejects, nothing is left or is still being created. */
@@ -51,9 +59,9 @@ export interface ContainerRequest {
   /** Id of an `EngineImage`, or the name of a commit. */
   readonly image: string;
   readonly hostname: string;
-  /** User of every command; empty for root. */
+  /** User of every command. Empty: root, or the image's user where `EngineImage.user` says nothing. */
   readonly user: string;
-  /** Where commands start. Created when it doesn't exist. */
+  /** Where commands start. Created when it doesn't exist. Empty: where the image says, if `EngineImage.workingDir` says nothing. */
   readonly workingDir: string;
   /** Environment of every command. Must not be visible on the engine: it may hold secrets. */
   readonly env: Readonly<Record<string, string>>;
@@ -64,6 +72,12 @@ export interface ContainerRequest {
   /** Whether its own command gets the privileges that services usually need. Other commands get none. */
   readonly isService: boolean;
   onWarning(message: string): void;
+}
+
+/** A container of a task that is about to be created. */
+export interface PlannedContainer extends Omit<ContainerRequest, "labels" | "network" | "onWarning"> {
+  /** Its own command. */
+  readonly command: readonly string[] | undefined;
 }
 
 /** A network to create. */
@@ -96,6 +110,8 @@ export interface ImageRequest {
   readonly build?: BuildStage;
   /** Id of the image named by `build.parentTag`. Another id makes the built image out of date. */
   readonly parentId?: string;
+  /** Whether a container runs the image's own command, or waits for its HEALTHCHECK. An engine may have to ask elsewhere what they are. */
+  readonly isRun: boolean;
 }
 
 /** How an image is prepared. */
@@ -107,7 +123,7 @@ export interface ImageOptions {
   onProgress(message: string, progress?: { readonly current: number; readonly total: number }): void;
 }
 
-/** An image on the engine, with its defaults for containers. */
+/** An image on the engine, with its defaults for containers. An engine that adds `env`, `workingDir` and `user` to a container by itself may leave them empty. */
 export interface EngineImage {
   /** Stays the same as long as the content does. */
   readonly id: string;

@@ -86,6 +86,7 @@ interface Made {
 
 async function make(plan: TaskPlan, parts: GroupParts, signal: AbortSignal, made: Made): Promise<void> {
   const { engine, labels } = parts;
+  const groups = arrange(plan, engine);
   if (plan.network !== undefined) {
     const { name, internal } = plan.network;
     made.networkId = await engine.createNetwork({ name, internal, members: plan.containers.length, labels }, signal);
@@ -97,19 +98,29 @@ async function make(plan: TaskPlan, parts: GroupParts, signal: AbortSignal, made
     failing.abort(error);
     throw error;
   };
-  await allDone(
-    plan.containers.map((container) =>
-      parts
-        .limit(() => {
-          both.throwIfAborted();
-          return startMember(plan, container, made, parts, both);
-        })
-        .catch(stopOthers),
-    ),
-  );
+  for (const group of groups) {
+    await allDone(
+      group.map((container) =>
+        parts
+          .limit(() => {
+            both.throwIfAborted();
+            return startMember(plan, container, made, parts, both);
+          })
+          .catch(stopOthers),
+      ),
+    );
+  }
   made.members.sort((a, b) => plan.containers.indexOf(a.plan) - plan.containers.indexOf(b.plan));
   await allDone(made.members.map((member) => becomeReady(member, both).catch(stopOthers)));
   for (const member of made.members) void member.command?.ended.then(() => parts.onExit(member));
+}
+
+/** The containers in the order in which the engine starts them. Throws what it refuses. */
+function arrange({ containers, network }: TaskPlan, engine: ContainerEngine): MemberPlan[][] {
+  const planned = containers.map(({ request, command }) => ({ ...request, command }));
+  const names = engine.arrange?.(planned, network);
+  if (names === undefined) return [[...containers]];
+  return names.map((group) => containers.filter(({ request }) => group.includes(request.name)));
 }
 
 async function startMember(

@@ -17,7 +17,7 @@ import {
 import { shellQuote } from "../util/shell.js";
 import { checkSetup, command } from "./check-setup.js";
 import { createTaskEmit } from "./emit.js";
-import { planImages, specsOf } from "./image-plan.js";
+import { planImages, usesOf } from "./image-plan.js";
 import { newBatchId, batchIdPrefix as prefix } from "./names.js";
 import { RunningBatch } from "./running-batch.js";
 import { underPolicy } from "./task-policy.js";
@@ -71,7 +71,7 @@ class ContainerManager implements SandboxManager {
     tasks.forEach((task: unknown, index) => {
       checkSetup(task, `tasks[${index}]`, networkEnabled);
     });
-    planImages(specsOf(tasks));
+    planImages(usesOf(tasks));
     const batchId = newBatchId(batchIdPrefix);
     const engine = await this.#open();
     try {

@@ -3,7 +3,19 @@ import { SandboxError } from "../../contracts/errors.js";
 import type { BuildStage, ImageSpec, TaskSetup } from "./types.js";
 
 /** One image to prepare: pulled, or built after its parent. */
-export type ImageStep = { readonly tag: string; readonly build?: BuildStage; readonly parent?: ImageStep };
+export type ImageStep = {
+  readonly tag: string;
+  readonly build?: BuildStage;
+  readonly parent?: ImageStep;
+  /** Whether a container runs its own command, or waits for its HEALTHCHECK. */
+  readonly isRun: boolean;
+};
+
+/** An image as a container of a task uses it. */
+export interface ImageUse {
+  readonly spec: ImageSpec;
+  readonly isRun: boolean;
+}
 
 /** The tag of the image that a container runs. */
 export function tagOf(spec: ImageSpec): string {
@@ -15,19 +27,21 @@ export function withTag(name: string): string {
   return /:[^/]+$/.test(name) ? name : `${name}:latest`;
 }
 
-/** All image descriptions of these tasks, of agents and of services. */
-export function specsOf(tasks: readonly TaskSetup[]): ImageSpec[] {
-  return tasks.flatMap(({ agentContainer, serviceContainers = {} }) =>
-    [agentContainer, ...Object.values(serviceContainers)].map(({ spec }) => spec.imageSpec),
-  );
+/** All images of these tasks, of agents and of services. */
+export function usesOf(tasks: readonly TaskSetup[]): ImageUse[] {
+  return tasks.flatMap(({ agentContainer, serviceContainers = {} }) => [
+    { spec: agentContainer.spec.imageSpec, isRun: agentContainer.spec.waitFor?.health === true },
+    ...Object.values(serviceContainers).map(({ spec }) => ({ spec: spec.imageSpec, isRun: true })),
+  ]);
 }
 
 /**
  * Orders images: each one once, parents before their children. Refuses one tag with two descriptions, and images that are
  * each other's parents.
  */
-export function planImages(specs: readonly ImageSpec[]): ImageStep[] {
-  const builds = collectBuilds(specs);
+export function planImages(uses: readonly ImageUse[]): ImageStep[] {
+  const builds = collectBuilds(uses.map(({ spec }) => spec));
+  const run = new Set(uses.filter(({ isRun }) => isRun).map(({ spec }) => tagOf(spec)));
   const steps = new Map<string, ImageStep>();
   const visit = (name: string, path: readonly string[]): ImageStep => {
     const tag = withTag(name);
@@ -40,12 +54,12 @@ export function planImages(specs: readonly ImageSpec[]): ImageStep[] {
     const build = builds.get(tag);
     const parentTag = build?.parentTag;
     const parent = parentTag === undefined ? undefined : visit(parentTag, [...path, tag]);
-    const step: ImageStep = { tag, ...(build && { build }), ...(parent && { parent }) };
+    const step: ImageStep = { tag, isRun: run.has(tag), ...(build && { build }), ...(parent && { parent }) };
     steps.set(tag, step);
     return step;
   };
   for (const tag of builds.keys()) visit(tag, []);
-  for (const spec of specs) visit(tagOf(spec), []);
+  for (const { spec } of uses) visit(tagOf(spec), []);
   return [...steps.values()];
 }
 

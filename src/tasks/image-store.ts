@@ -12,10 +12,10 @@ export type ImageStore = (step: ImageStep, signal: AbortSignal) => Promise<Engin
 /** Prepares the images of a batch: each one once, however many callers ask for it at the same time. */
 export function createImageStore(engine: ContainerEngine, verifyOnly: boolean, emit: EmitTaskEvent): ImageStore {
   const limit = createLimit(AT_ONCE);
-  const images = new Map<string, Promise<EngineImage>>();
-  const prepare: ImageStore = async ({ tag, build, parent }, signal) => {
+  const images = new Map<string, { image: Promise<EngineImage>; isRun: boolean }>();
+  const prepare: ImageStore = async ({ tag, build, parent, isRun }, signal) => {
     const parentId = parent && (await ensure(parent, signal)).id;
-    const request = { tag, ...(build && { build }), ...(parentId !== undefined && { parentId }) };
+    const request = { tag, isRun, ...(build && { build }), ...(parentId !== undefined && { parentId }) };
     const type = build === undefined ? "image-pull" : "image-build";
     const onProgress = (message: string, progress?: { current: number; total: number }): void =>
       emit(type, message, { image: tag, ...(progress && { progress }) });
@@ -25,10 +25,15 @@ export function createImageStore(engine: ContainerEngine, verifyOnly: boolean, e
   };
   const ensure: ImageStore = (step, signal) => {
     const known = images.get(step.tag);
-    if (known !== undefined) return known;
-    const image = prepare(step, signal);
-    images.set(step.tag, image);
-    image.catch(() => images.delete(step.tag));
+    if (known !== undefined && (known.isRun || !step.isRun)) return known.image;
+    // An engine is never asked twice at once for one tag.
+    const before = known?.image.catch(() => undefined);
+    const image = before === undefined ? prepare(step, signal) : before.then(() => prepare(step, signal));
+    const made = { image, isRun: step.isRun };
+    images.set(step.tag, made);
+    image.catch(() => {
+      if (images.get(step.tag) === made) images.delete(step.tag);
+    });
     return image;
   };
   return ensure;

@@ -4,7 +4,7 @@ import { SandboxError, toSandboxError } from "../../contracts/errors.js";
 import { checkSetup } from "./check-setup.js";
 import { allDone, ContainerGroup, type GroupParts, type Member } from "./container-group.js";
 import type { EmitTaskEvent } from "./emit.js";
-import { planImages, specsOf } from "./image-plan.js";
+import { planImages, usesOf } from "./image-plan.js";
 import { createImageStore, type ImageStore } from "./image-store.js";
 import { newExecutionId } from "./names.js";
 import { logTail } from "./own-command.js";
@@ -51,7 +51,7 @@ export class RunningBatch implements Batch {
 
   /** Prepares every image of these tasks. Waits for all of them, then throws the first failure. */
   async prepare(tasks: readonly TaskSetup[], signal?: AbortSignal): Promise<void> {
-    const orders = planImages(specsOf(tasks));
+    const orders = planImages(usesOf(tasks));
     const both = this.#signal(signal);
     await allDone(orders.map((order) => this.#ensureImage(order, both)));
   }
@@ -63,7 +63,7 @@ export class RunningBatch implements Batch {
       const allowed = await underPolicy(engine.name, setup, networkEnabled);
       const signal = this.#signal(opts.signal);
       const images = new Map<string, EngineImage>();
-      for (const step of planImages(specsOf([setup])))
+      for (const step of planImages(usesOf([setup])))
         images.set(step.tag, await this.#ensureImage(step, this.#closing.signal));
       const plan = planTask(this.batchId, newExecutionId(), allowed, images, networkEnabled);
       this.#allowed.set(plan.executionId, allowed);

@@ -30,6 +30,10 @@ export class FolderEngine implements ContainerEngine {
   readonly containers: Map<string, { request: ContainerRequest; sandbox: Sandbox }> = new Map();
   /** Containers that are frozen now. */
   readonly frozen: Set<string> = new Set();
+  /** The names of containers in the order in which they have to start; what it throws is refused. */
+  arrange?: NonNullable<ContainerEngine["arrange"]>;
+  /** Whether the command of the image mattered, for each image that was asked for. */
+  readonly asked: [tag: string, isRun: boolean][] = [];
   /** The next call whose line starts with this fails, once. */
   failOn: string | undefined;
   readonly #place: string;
@@ -39,7 +43,8 @@ export class FolderEngine implements ContainerEngine {
     this.#place = place;
   }
 
-  async ensureImage({ tag, build, parentId }: ImageRequest, { onProgress }: ImageOptions): Promise<EngineImage> {
+  async ensureImage({ tag, build, parentId, isRun }: ImageRequest, { onProgress }: ImageOptions): Promise<EngineImage> {
+    this.asked.push([tag, isRun]);
     if (build === undefined) throw new SandboxError("not_found", `There is no image "${tag}" to pull`);
     this.#note(`build ${tag} on ${parentId ?? "nothing"}`);
     onProgress(`copying ${build.contextPath}`, { current: 1, total: 1 });

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { SandboxError } from "../../contracts/errors.js";
 import {
   createContainerManager,
   createSandboxManager,
@@ -154,4 +155,38 @@ test("an image that the engine does not have fails the batch, which closes the e
 test("settings that are wrong are refused at once", () => {
   expect(() => createContainerManager(() => engine, { concurrency: 0 })).toThrow("concurrency");
   expect(() => createContainerManager(() => engine, { docker: {} } as never)).toThrow("docker");
+});
+
+test("an engine says in which order containers start, and what it refuses before anything is made", async () => {
+  engine.arrange = (containers) => [
+    containers.filter(({ isService }) => isService).map(({ name }) => name),
+    containers.filter(({ isService }) => !isService).map(({ name }) => name),
+  ];
+  const manager = manage();
+  await using batch = await manager.setupBatch([]);
+  await using _ = await batch.setupTask(taskOf(stages()));
+  expect(engine.calls.filter((call) => call.startsWith("start "))).toEqual(["start db", "start agent"]);
+  const before = engine.calls.length;
+  engine.arrange = ([agent]) => {
+    expect(agent?.command).toBeUndefined();
+    throw new SandboxError("unsupported", `not ${agent?.hostname}`);
+  };
+  await expectRefused(batch.setupTask(taskOf(stages())), "unsupported", "not agent");
+  expect(engine.calls.slice(before)).toEqual([]);
+  expect(engine.networks.size).toBe(1);
+});
+
+test("an engine learns whether it matters what an image runs, and is asked again once it does", async () => {
+  const imageSpec = stages();
+  const manager = manage();
+  const { agentContainer } = taskOf(imageSpec);
+  const alone = { taskId: "alone", agentContainer };
+  await using batch = await manager.setupBatch([alone]);
+  expect(engine.asked).toEqual([
+    ["base:1", false],
+    ["top:1", false],
+  ]);
+  await using _ = await batch.setupTask(taskOf(imageSpec));
+  await using _again = await batch.setupTask(alone);
+  expect(engine.asked.slice(2)).toEqual([["top:1", true]]);
 });
