@@ -47,6 +47,9 @@ export function adapterOf(file: string): string | undefined {
 export const NAMES_BACKENDS: Readonly<Record<string, string>> = {
   "src/sandbox/backends/local.ts": "its hint on other systems names the Docker backend, as the contract says",
   "src/sandbox/backends/daytona/options.ts": "its hint names the backends that take a path",
+  "src/sandbox/backends/registry-login.ts": "logins are those of the docker command",
+  "src/sandbox/backends/kubernetes/registry/registry-client.ts": "Docker Hub's name, and its hint is a docker command",
+  "src/sandbox/backends/kubernetes/registry/image-config.ts": "the types of Docker's manifests, which registries have",
   "src/index.ts": "exports what the specs call createLocalSandbox and createDockerSandbox",
   "src/tasks/manager-registry.ts": "the registry of container engines",
   "src/tasks/check-setup.ts": "host names that an engine gives to itself",

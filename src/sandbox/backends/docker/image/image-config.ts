@@ -1,4 +1,5 @@
 import type { EngineImage } from "../../../../../contracts/container-engine.js";
+import { toImageDefaults, type WrittenImageConfig } from "../../image-defaults.js";
 import type { Engine } from "../engine/engine.js";
 import { EngineError } from "../engine/engine-error.js";
 
@@ -10,16 +11,7 @@ export interface ImageConfig extends EngineImage {
 
 interface InspectedImage {
   Id: string;
-  Config?: {
-    Env?: string[] | null;
-    Entrypoint?: string[] | string | null;
-    Cmd?: string[] | string | null;
-    WorkingDir?: string;
-    User?: string;
-    Healthcheck?: { Test?: string[]; Timeout?: number } | null;
-    Volumes?: Record<string, unknown> | null;
-    Labels?: Record<string, string> | null;
-  } | null;
+  Config?: (WrittenImageConfig & { Labels?: Record<string, string> | null }) | null;
   RootFS?: { Layers?: string[] | null };
 }
 
@@ -35,33 +27,10 @@ export async function findImage(engine: Engine, name: string, signal?: AbortSign
 }
 
 function toImageConfig({ Id, Config, RootFS }: InspectedImage): ImageConfig {
-  // `["CMD", …]`, `["CMD-SHELL", script]` or `["NONE"]`.
-  const [kind, ...test] = Config?.Healthcheck?.Test ?? [];
-  const timeout = Math.ceil((Config?.Healthcheck?.Timeout ?? 0) / 1_000_000);
   return {
     id: Id,
-    env: Object.fromEntries((Config?.Env ?? []).map(toEntry)),
-    entrypoint: toWords(Config?.Entrypoint),
-    cmd: toWords(Config?.Cmd),
-    workingDir: Config?.WorkingDir || "/",
-    user: Config?.User ?? "",
-    ...(test.length > 0 && {
-      healthcheck: {
-        argv: kind === "CMD-SHELL" ? ["/bin/sh", "-c", ...test] : test,
-        ...(timeout > 0 && { timeout }),
-      },
-    }),
-    volumes: Object.keys(Config?.Volumes ?? {}),
+    ...toImageDefaults(Config ?? {}),
     labels: Config?.Labels ?? {},
     layers: RootFS?.Layers?.length ?? 0,
   };
-}
-
-function toEntry(line: string): [string, string] {
-  const border = line.indexOf("=");
-  return border === -1 ? [line, ""] : [line.slice(0, border), line.slice(border + 1)];
-}
-
-function toWords(value: string[] | string | null | undefined): string[] {
-  return typeof value === "string" ? ["/bin/sh", "-c", value] : (value ?? []);
 }

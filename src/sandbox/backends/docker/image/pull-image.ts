@@ -1,7 +1,8 @@
+import { registryOf } from "../../registry-login.js";
 import type { Engine } from "../engine/engine.js";
 import { EngineError } from "../engine/engine-error.js";
 import { type ProgressLine, readProgress } from "../engine/progress.js";
-import { pullCredentials, registryOf } from "../engine/registry-credentials.js";
+import { pullCredentials } from "../engine/registry-credentials.js";
 
 /** Progress of a pull, in bytes of the layers known so far. */
 type PullProgress = { readonly current: number; readonly total: number };
