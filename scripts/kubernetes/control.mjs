@@ -24,7 +24,7 @@ export function serveControl(path, { programs, front, nodes, import: importImage
     },
     "POST /run": ({ node, argv }) => programs.runIn(nodeOf(node), argv),
     "POST /kill-node": ({ node }) => killNode(nodeOf(node), programs),
-    "POST /import": ({ name, archive }) => importImage(name, archive),
+    "POST /import": ({ name, archive, config }) => importImage(name, archive, config),
   };
   const server = createServer((request, response) => {
     void answer(request)

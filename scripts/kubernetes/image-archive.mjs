@@ -5,8 +5,8 @@ import { join } from "node:path";
 
 const TYPE = "application/vnd.oci.image";
 
-/** Packs the archive of a file system as an image in OCI's format, under some names; returns the path of the pack. */
-export async function packImage(folder, { archive, names }) {
+/** Packs the archive of a file system as an image in OCI's format, under some names; returns the path of the pack. `own`: more of its configuration. */
+export async function packImage(folder, { archive, names, own }) {
   const work = join(folder, `image-${process.hrtime.bigint()}`);
   const blobs = join(work, "blobs", "sha256");
   mkdirSync(blobs, { recursive: true });
@@ -22,6 +22,7 @@ export async function packImage(folder, { archive, names }) {
     config: {
       Env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
       Cmd: ["sleep", "2000000000"],
+      ...own,
     },
     rootfs: { type: "layers", diff_ids: [layer.digest] },
   });

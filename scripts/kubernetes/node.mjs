@@ -65,9 +65,10 @@ export async function startNode({ place, programs, credentials, node, nodes }) {
   );
 }
 
-/** Gives every node an image, from the archive of its file system. Its name is one that an engine would look for at Docker Hub. */
-export async function importImage({ place, programs, nodes, name, archive }) {
-  const pack = await packImage(place.folder, { archive, names: [`docker.io/${name}`] });
+/** Gives every node an image, from the archive of its file system. A name without a registry is one that an engine would look for at Docker Hub. */
+export async function importImage({ place, programs, nodes, name, archive, config }) {
+  const names = [/^[^/]+[.:][^/]*\//.test(name) ? name : `docker.io/${name}`];
+  const pack = await packImage(place.folder, { archive, names, own: config });
   for (const node of nodes) await load({ place, programs, node, pack });
   rmSync(pack);
 }

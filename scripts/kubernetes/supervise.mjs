@@ -58,7 +58,7 @@ async function supervise({ programs: built, folder, port, groups, nodes: count, 
     programs,
     front,
     nodes: nodeList,
-    import: (name, archive) => importImage({ place, programs, nodes: nodeList, name, archive }),
+    import: (name, archive, config) => importImage({ place, programs, nodes: nodeList, name, archive, config }),
   });
   const address = `https://127.0.0.1:${port}`;
   const path = write("cluster.json", {

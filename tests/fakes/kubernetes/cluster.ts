@@ -41,7 +41,8 @@ export class FakeCluster {
     this.#folder = folder;
     mkdirSync(folder, { recursive: true });
     this.habits = {
-      ...{ enforcesPolicies: true, hasV5: true, hasWarmPools: false, mostPods: Number.POSITIVE_INFINITY },
+      ...{ enforcesPolicies: true, ignoresPeers: false, hasV5: true, hasWarmPools: false },
+      mostPods: Number.POSITIVE_INFINITY,
       ...{ images: new Set(["glovebox-test/debian:1"]), oomKilled: new Set(), faults: [] },
       ...habits,
     };

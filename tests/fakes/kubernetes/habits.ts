@@ -4,6 +4,8 @@ export interface Habits {
   readonly images: Set<string>;
   /** Whether the network keeps policies. */
   enforcesPolicies: boolean;
+  /** Whether the network takes any pod under a policy for the peer of any other. */
+  ignoresPeers: boolean;
   /** Whether an exec may end its program's input: from Kubernetes 1.30 on. */
   hasV5: boolean;
   /** Whether agent-sandbox is installed. */

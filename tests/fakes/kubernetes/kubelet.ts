@@ -222,20 +222,33 @@ export class Kubelet {
       uid: context.runAsUser ?? 0,
       gid: context.runAsGroup ?? 0,
       mounts,
+      hosts: hostsOf(pod, address),
       connect: (pid) => {
-        const isCutOff = this.#habits.enforcesPolicies && this.#isIsolated(pod, namespace);
-        if (!isCutOff) this.#network.connect(pid, address);
+        const group = this.#habits.enforcesPolicies ? this.#groupOf(pod, namespace) : "";
+        if (group !== undefined) this.#network.connect(pid, address, group);
       },
     };
   }
 
-  /** Whether a policy lets the pod send nothing. It is decided when the pod starts, for good. */
-  #isIsolated({ metadata }: Stored, namespace: string): boolean {
-    return this.#store.list("NetworkPolicy", namespace).some(({ spec }) => {
+  /**
+   * Whom a pod may send to: everybody (empty), those that a policy selects, or nobody (undefined). It is decided when the pod starts, for good, and
+   * for both directions. Policies add up.
+   */
+  #groupOf({ metadata }: Stored, namespace: string): string | undefined {
+    const own = this.#store.list("NetworkPolicy", namespace).filter(({ spec }) => {
       const wanted = Object.entries((spec.podSelector.matchLabels ?? {}) as Record<string, string>);
       const isSelected = wanted.every(([key, value]) => metadata.labels?.[key] === value);
-      return isSelected && (spec.policyTypes ?? []).includes("Egress") && !(spec.egress?.length > 0);
+      return isSelected && (spec.policyTypes ?? []).includes("Egress");
     });
+    if (own.length === 0) return "";
+    const peers = own.flatMap(({ spec }) => (spec.egress ?? []).flatMap(({ to = [] }: { to?: object[] }) => to));
+    if (peers.some((peer: object) => "ipBlock" in peer)) return "";
+    const others = own.flatMap(({ spec }) =>
+      (spec.ingress ?? []).flatMap(({ from = [] }: { from?: object[] }) => from),
+    );
+    // A pod that lets nobody in has no use for a way to its peers here.
+    if (peers.length === 0 || JSON.stringify(peers) !== JSON.stringify(others)) return undefined;
+    return this.#habits.ignoresPeers ? "any" : JSON.stringify(peers);
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: as above.
@@ -266,6 +279,14 @@ export class Kubelet {
   #set(pod: Stored, change: (status: any) => void): void {
     this.#store.update(pod, (copy) => change(copy["status"]));
   }
+}
+
+/** What the kubelet writes into a pod's `/etc/hosts`. */
+function hostsOf({ metadata, spec }: Stored, address: string): string {
+  const aliases = (spec.hostAliases ?? []) as { ip: string; hostnames: string[] }[];
+  const own = { ip: address, hostnames: [spec.hostname ?? metadata.name] };
+  const all = [{ ip: "127.0.0.1", hostnames: ["localhost"] }, own, ...aliases];
+  return all.map(({ ip, hostnames }) => `${ip}\t${hostnames.join("\t")}\n`).join("");
 }
 
 function kindOf(kind: string): (typeof KINDS)[number] {

@@ -8,6 +8,7 @@ const PREFIX = "10.90";
 export class PodNetwork {
   readonly #holder: ChildProcess | undefined;
   #pods = 1;
+  readonly #bridges = new Map([["", "pods"]]);
 
   private constructor(holder: ChildProcess | undefined) {
     this.#holder = holder;
@@ -28,14 +29,19 @@ export class PodNetwork {
     return `${PREFIX}.${this.#pods >> 8}.${this.#pods & 255}`;
   }
 
-  /** Connects a pod, given as its first process, to the others. The cable goes with the pod. */
-  connect(pid: number, address: string): void {
+  /** Connects a pod, given as its first process, to the others, or only to those of a group. The cable goes with the pod. */
+  connect(pid: number, address: string, group = ""): void {
     if (this.#holder?.pid === undefined) return;
     const cable = `pod${pid}`;
     const inside = ["nsenter", "-t", String(pid), "-n"];
+    const outside = `nsenter -t ${this.#holder.pid} -n ip link`;
+    const known = this.#bridges.get(group);
+    const bridge = known ?? `group${this.#bridges.size}`;
+    this.#bridges.set(group, bridge);
     const script = [
-      `nsenter -t ${this.#holder.pid} -n ip link add ${cable} type veth peer name eth0 netns ${pid}`,
-      `nsenter -t ${this.#holder.pid} -n ip link set ${cable} master pods up`,
+      ...(known === undefined ? [`${outside} add ${bridge} type bridge`, `${outside} set ${bridge} up`] : []),
+      `${outside} add ${cable} type veth peer name eth0 netns ${pid}`,
+      `${outside} set ${cable} master ${bridge} up`,
       `${inside.join(" ")} ip addr add ${address}/16 dev eth0`,
       `${inside.join(" ")} ip link set eth0 up`,
     ].join(" && ");

@@ -7,6 +7,7 @@ import type { Readable, Writable } from "node:stream";
 const isRoot = process.getuid?.() === 0;
 const SYSTEM = ["/usr", "/lib", "/lib64", "/bin", "/sbin"];
 const ETC = ["/etc/alternatives", "/etc/ssl", "/etc/ld.so.cache"];
+const KERNEL_SETTINGS = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq"];
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /** What is kept of a container's output, for the reason of its end. */
 const MOST_LOG = 4_096;
@@ -36,6 +37,8 @@ export interface PodOrder {
   readonly uid: number;
   readonly gid: number;
   readonly mounts: readonly PodMount[];
+  /** Its `/etc/hosts`. */
+  readonly hosts: string;
   /** Connects it to a network before it starts, by its first process. */
   connect(pid: number): void;
 }
@@ -63,6 +66,7 @@ export async function startContainer(order: PodOrder): Promise<RunningPod> {
   ]);
   writeFileSync(join(place, "etc", "passwd"), `${[...users.values()].join("\n")}\n`);
   writeFileSync(join(place, "etc", "group"), `root:x:0:\n${gid === 0 ? "" : `user:x:${gid}:\n`}`);
+  writeFileSync(join(place, "etc", "hosts"), order.hosts);
   if (isRoot) for (const { source } of order.mounts.filter((mount) => !mount.isReadOnly)) chownSync(source, uid, gid);
   const readOnly = [...SYSTEM, ...ETC].filter(existsSync).flatMap((path) => ["--ro-bind", path, path]);
   const args = [
@@ -70,6 +74,8 @@ export async function startContainer(order: PodOrder): Promise<RunningPod> {
     ...(isRoot ? [] : ["--unshare-user", "--uid", String(uid), "--gid", String(gid)]),
     ...["--bind", join(place, "etc"), "/etc", ...readOnly, "--bind", join(place, "tmp"), "/tmp"],
     ...["--proc", "/proc", "--dev", "/dev", "--dir", "/root", "--dir", "/run", "--dir", "/home"],
+    // As every runtime does it.
+    ...KERNEL_SETTINGS.filter(existsSync).flatMap((path) => ["--ro-bind", path, path]),
     ...["--perms", "1777", "--tmpfs", "/dev/shm"],
     ...parentsOf(order.mounts).flatMap((path) => ["--perms", "0755", "--dir", path]),
     ...order.mounts.flatMap(({ source, target, isReadOnly }) => [isReadOnly ? "--ro-bind" : "--bind", source, target]),

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { invalid } from "./refusal.js";
 
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
@@ -137,6 +138,17 @@ function checkPod(spec: Body, path: string, faults: Faults): void {
     if (operator === "Equal" && !key)
       faults.push(`${path}.tolerations.operator: Invalid value: operator must be Exists when \`key\` is empty`);
   }
+  if (spec.hostname !== undefined && (!LABEL.test(spec.hostname) || spec.hostname.length > 63))
+    faults.push(`${path}.hostname: Invalid value: "${spec.hostname}": a DNS-1123 label must consist of lower case`);
+  for (const { ip, hostnames = [] } of spec.hostAliases ?? []) {
+    if (isIP(ip) === 0) faults.push(`${path}.hostAliases.ip: Invalid value: "${ip}": must be a valid IP address`);
+    for (const name of hostnames)
+      if (!SUBDOMAIN.test(name)) faults.push(`${path}.hostAliases.hostnames: Invalid value: "${name}"`);
+  }
+  if (spec.dnsPolicy === "None" && !(spec.dnsConfig?.nameservers?.length > 0))
+    faults.push(
+      `${path}.dnsConfig.nameservers: Required value: must provide at least one DNS nameserver when \`dnsPolicy\` is None`,
+    );
   const profile = spec.securityContext?.seccompProfile?.type;
   if (profile !== undefined && !["RuntimeDefault", "Unconfined", "Localhost"].includes(profile))
     faults.push(`${path}.securityContext.seccompProfile.type: Unsupported value: "${profile}"`);
