@@ -125,6 +125,10 @@ interface CommandStatus {
 interface ContainerEngine {
   readonly name: string;
   ensureImage(request: ImageRequest, opts: ImageOptions): Promise<EngineImage>;
+  arrange?(
+    containers: readonly PlannedContainer[],
+    network?: ContainerRequest["network"],
+  ): readonly (readonly string[])[];
   createNetwork(request: NetworkRequest, signal: AbortSignal): Promise<string>;
   startContainer(request: ContainerRequest, signal: AbortSignal): Promise<EngineContainer>;
   removeContainer(name: string): Promise<void>;
@@ -513,6 +517,7 @@ interface ImageRequest {
   readonly tag: string;
   readonly build?: BuildStage;
   readonly parentId?: string;
+  readonly isRun: boolean;
 }
 
 type ImageSpec = PullImageSpec | BuildImageSpec | MultiStageBuildImageSpec;
@@ -594,6 +599,7 @@ interface ManagerOptions extends ManagerSettings {
     context?: string;
     certPath?: string;
   };
+  kubernetes?: Omit<KubernetesOptions, "image" | "workDir">;
 }
 
 interface ManagerSettings {
@@ -679,6 +685,10 @@ type Options = SandboxOptions & {
 
 interface PendingRemoval {
   gone: Promise<void>;
+}
+
+interface PlannedContainer extends Omit<ContainerRequest, "labels" | "network" | "onWarning"> {
+  readonly command: readonly string[] | undefined;
 }
 
 interface PortableOptions
@@ -1331,6 +1341,11 @@ declare function parseGitHubRepo(repo: string): GitHubRepo;
 
 declare function parseTaskFile(text: string, path: string, opts?: TaskFileOptions): Promise<TaskFile>;
 
+declare function placeOptions(
+  backend: string | undefined,
+  sandbox: Readonly<Record<string, unknown>>,
+): Pick<ManagerOptions, "docker" | "kubernetes">;
+
 declare function probeBackend(name: string, how?: ProbeOptions): Promise<Finding[]>;
 
 declare function readTaskFile(path: string, opts?: TaskFileOptions): Promise<TaskFile>;
@@ -1417,6 +1432,7 @@ export {
   type NetworkRules,
   type NetworkWindow,
   OpenOptions,
+  PlannedContainer,
   PortableOptions,
   ProcessExit,
   ProcessHandle,
@@ -1480,6 +1496,7 @@ export {
   parseFileTask,
   parseGitHubRepo,
   parseTaskFile,
+  placeOptions,
   probeBackend,
   readTaskFile,
   reap,

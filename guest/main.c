@@ -28,6 +28,9 @@ static int serve_in_container(const char *user, const char *root, bool only_loop
 /* As PID 1 of a container without capabilities, reached by connections that may break. A warm one waits for whoever comes first, who also says
  * whether it is kept. `again`: this program with the same arguments. */
 static int serve_linked(int64_t lease, bool kept, bool warm, const char *root, char **again) {
+  char start[4096];
+  /* Where the image's own commands start. The host gets our environment, and only the container's engine knows it otherwise. */
+  if (getcwd(start, sizeof start)) setenv("PWD", start, 1);
   int empty = open("/dev/null", O_RDWR | O_CLOEXEC), error = enter_container(NULL);
   if (error) dprintf(2, "glovebox: the container must not have the capabilities SETUID and SETGID\n");
   else if (!make_directories(root)) dprintf(2, "glovebox: %s: %s\n", root, strerror(errno));

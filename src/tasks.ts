@@ -6,6 +6,7 @@ export {
   type ManagerLoader,
   type ManagerOptions,
   managerNames,
+  placeOptions,
   registerManager,
 } from "./tasks/manager-registry.js";
 export { type FileTask, parseFileTask, parseTaskFile, readTaskFile, type TaskFile } from "./tasks/task-file.js";

@@ -1,5 +1,5 @@
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
-import { type Batch, createSandboxManager, type SandboxManager } from "../tasks.js";
+import { type Batch, createSandboxManager, placeOptions, type SandboxManager } from "../tasks.js";
 import { defined } from "../util/defined.js";
 import { type Attempt, MAX_OUTPUT } from "./attempt.js";
 import { commandOf } from "./plan-tasks.js";
@@ -61,9 +61,10 @@ export class ContainerTasks {
     networkEnabled: boolean,
     signal: AbortSignal | undefined,
   ): Promise<{ manager: SandboxManager; batch: Batch }> {
-    const { backend, batchIdPrefix } = this.#options;
+    const { backend, batchIdPrefix, sandbox = {} } = this.#options;
     const manager = createSandboxManager({
       ...defined({ backend, batchIdPrefix }),
+      ...placeOptions(backend, sandbox as Readonly<Record<string, unknown>>),
       networkEnabled,
       onEvent: ({ type, message, taskId, progress }) => {
         const of = taskId === undefined ? {} : { taskId };

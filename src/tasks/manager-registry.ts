@@ -1,6 +1,8 @@
 import { SandboxError } from "../../contracts/errors.js";
+import type { KubernetesOptions } from "../sandbox/kubernetes.js";
+import { defined } from "../util/defined.js";
 import { nearestName } from "../util/nearest.js";
-import { callback, check, invalidArgument, object, type Schema, text } from "../util/schema.js";
+import { anything, callback, check, invalidArgument, object, type Schema, text } from "../util/schema.js";
 import { createContainerManager, managerFields } from "./container-manager.js";
 import type { ManagerSettings, SandboxManager } from "./types.js";
 
@@ -10,6 +12,8 @@ export interface ManagerOptions extends ManagerSettings {
   backend?: string;
   /** Which Docker engine. Each option wins over DOCKER_HOST and the Docker context. */
   docker?: { host?: string; context?: string; certPath?: string };
+  /** Which cluster, and how its pods are made. Without `image` and `workDir`: each container has its own. */
+  kubernetes?: Omit<KubernetesOptions, "image" | "workDir">;
 }
 
 /** Creates a manager from the options given to `createSandboxManager`. */
@@ -25,10 +29,17 @@ interface RegisteredManager {
 
 const NAME = /^[a-z][a-z0-9-]{0,63}$/;
 const DEFAULT = "docker";
-const dockerOptions: Schema<ManagerOptions> = object({
+const dockerOptions: Schema<Omit<ManagerOptions, "kubernetes">> = object({
   ...managerFields,
   backend: text,
   docker: object({ host: text, context: text, certPath: text }),
+});
+
+const kubernetesOptions: Schema<Omit<ManagerOptions, "docker">> = object({
+  ...managerFields,
+  backend: text,
+  // The backend itself checks what is in it, when it is loaded.
+  kubernetes: anything as Schema<KubernetesOptions>,
 });
 
 const managers = new Map<string, RegisteredManager>([
@@ -41,6 +52,19 @@ const managers = new Map<string, RegisteredManager>([
         return {
           createManager: ({ docker, ...settings }) =>
             createContainerManager(() => openContainerEngine(docker), settings),
+        };
+      },
+    },
+  ],
+  [
+    "kubernetes",
+    {
+      check: (opts) => check(opts, kubernetesOptions, "options"),
+      async load() {
+        const { openContainerEngine } = await import("../sandbox/backends/kubernetes/container-engine.js");
+        return {
+          createManager: ({ kubernetes, ...settings }) =>
+            createContainerManager(() => openContainerEngine(kubernetes), settings),
         };
       },
     },
@@ -60,6 +84,21 @@ export function registerManager(name: string, load: ManagerLoader): void {
     });
   }
   managers.set(name, { load });
+}
+
+/** Which engine or cluster the options of a sandbox choose, for a manager of the same name. */
+export function placeOptions(
+  backend: string | undefined,
+  sandbox: Readonly<Record<string, unknown>>,
+): Pick<ManagerOptions, "docker" | "kubernetes"> {
+  if (backend === "docker") {
+    const { host, context, certPath } = (sandbox[backend] ?? {}) as NonNullable<ManagerOptions["docker"]>;
+    const docker = defined({ host, context, certPath });
+    return Object.keys(docker).length > 0 ? { docker } : {};
+  }
+  if (backend !== "kubernetes" || sandbox[backend] === undefined) return {};
+  const { image: _, workDir: _w, ...kubernetes } = sandbox[backend] as KubernetesOptions;
+  return Object.keys(kubernetes).length > 0 ? { kubernetes } : {};
 }
 
 /** The names of all registered managers. */

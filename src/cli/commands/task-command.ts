@@ -14,7 +14,7 @@ export const TASK_COMMAND: CliCommand = {
       name: "backend",
       short: "b",
       value: "name",
-      help: "what runs the containers (default: docker)",
+      help: "what runs the containers: docker or kubernetes (default: docker)",
     },
     { name: "again", help: "also run the tasks that are done" },
     ...BATCH_FLAGS,
@@ -29,6 +29,7 @@ export const TASK_COMMAND: CliCommand = {
   examples: [
     ["glovebox task run tasks.yaml --concurrency 8 -- pytest -q", "the same command in every task"],
     ["glovebox task run tasks.yaml", "each task's own command"],
+    ["glovebox task run tasks.yaml --backend kubernetes", "a pod of a cluster for each container"],
     ["glovebox task run tasks.yaml --again > results.jsonl", "all tasks once more"],
   ],
 };

@@ -1,5 +1,6 @@
-import { type BatchTask, readTasks } from "../../batch.js";
-import { managerNames } from "../../tasks.js";
+import { type BatchOptions, type BatchTask, readTasks } from "../../batch.js";
+import { withUserConfig } from "../../sandbox.js";
+import { managerNames, placeOptions } from "../../tasks.js";
 import { UsageError } from "../commands.js";
 import type { Invocation } from "../invocation.js";
 import { followBatch, numbersOf, placeOf } from "./batch.js";
@@ -21,11 +22,19 @@ export async function run(invocation: Invocation): Promise<number> {
     ...read,
     ...numbers,
     ...backend,
+    ...(await sandboxOf(backend)),
     ...(argv.length > 0 && { argv }),
     out: flags.text("out") ?? placeOf(path),
     ifChanged: "run",
     retry: flags.has("again") ? ["passed", "failed", "refused", "infra"] : ["refused", "infra"],
   });
+}
+
+/** Which engine or cluster the user's configuration chooses. */
+async function sandboxOf({ backend }: { backend?: string }): Promise<Pick<BatchOptions, "sandbox">> {
+  if (backend === undefined) return {};
+  const sandbox = placeOptions(backend, { ...(await withUserConfig({ backend })) });
+  return Object.keys(sandbox).length > 0 ? { sandbox } : {};
 }
 
 /** The backend of the tasks. Unlike a single sandbox, a task needs containers, so few backends can run one. */

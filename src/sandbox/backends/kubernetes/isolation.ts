@@ -2,13 +2,13 @@ import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { SandboxError } from "../../../../contracts/errors.js";
 import { isoTime } from "../../../util/iso-time.js";
-import { flyCanary } from "./canary.js";
+import { flyCanary, type Shows } from "./canary.js";
 import type { KubeCall, KubeClient } from "./client/kube-client.js";
 import { hasStatus, KubeError } from "./client/kube-error.js";
 import { NETWORK_POLICIES, type Pod } from "./client/resources.js";
-import { NETWORK_LABEL } from "./labels.js";
+import { NETWORK_LABEL, TASK_LABEL } from "./labels.js";
 import type { CanaryPlan } from "./manifests/canary-job.js";
-import { type PodNetwork, policyManifest, policyName, policySpec } from "./manifests/network-policy.js";
+import { type PodNetwork, policyManifest, policyName, policySpec, taskPolicyName } from "./manifests/network-policy.js";
 import { labelsOf, lastingLabels, openedBy, type PolicyObject } from "./other-policies.js";
 
 /** How long a proof is believed, in milliseconds. A cluster may lose what enforces its policies. */
@@ -37,6 +37,12 @@ interface Shown {
 
 const proven = new WeakMap<KubeClient, Map<string, Proof>>();
 
+/** The pods that have to be restricted. */
+export interface IsolationPlan extends CanaryPlan {
+  /** The network of the task that they are part of, as in TASK_LABEL. */
+  readonly taskNetwork?: string;
+}
+
 /** What the proof of a policy needs to know. */
 export interface IsolationCall extends KubeCall {
   /** Reports that a proof is being made, which takes seconds. */
@@ -51,14 +57,19 @@ export interface IsolationCall extends KubeCall {
 export async function ensureIsolation(
   client: KubeClient,
   network: PodNetwork,
-  plan: CanaryPlan,
+  plan: IsolationPlan,
   call: IsolationCall = {},
 ): Promise<void> {
   const known = proven.get(client) ?? new Map<string, Proof>();
   proven.set(client, known);
   const where = placeOf(plan);
   // Other policies select pods by the user's labels, too; the proof itself is the same for all of them.
-  const key = JSON.stringify([network, where, plan.options.podTemplate?.metadata?.labels]);
+  const key = JSON.stringify([
+    network,
+    where,
+    plan.options.podTemplate?.metadata?.labels,
+    plan.taskNetwork !== undefined,
+  ]);
   const found = known.get(key);
   const now = performance.now();
   if (found === undefined) {
@@ -79,7 +90,7 @@ export async function ensureIsolation(
   }
   let isSame = isBelieved(shown.at);
   if (isSame && now - found.seenAt >= LOOKED_AT_EVERY) {
-    isSame = (await ensurePolicy(client, network, labelsOfPlan(plan, network), call)).metadata.uid === shown.uid;
+    isSame = (await ensurePolicy(client, network, podsOf(plan, network), call)).metadata.uid === shown.uid;
     if (isSame) found.seenAt = now;
   }
   if (isSame) return;
@@ -106,7 +117,9 @@ export async function ensurePodIsolated(
   const key = JSON.stringify([network, Object.entries(labels).sort()]);
   let found = known.get(key);
   if (found === undefined || performance.now() - found.at >= LOOKED_AT_EVERY) {
-    const made = ensurePolicy(client, network, labels, call).then((policy) => policy.metadata.creationTimestamp ?? "");
+    const made = ensurePolicy(client, network, { labels }, call).then(
+      (policy) => policy.metadata.creationTimestamp ?? "",
+    );
     found = { made, at: performance.now() };
     known.set(key, found);
     made.catch(() => known.delete(key));
@@ -146,28 +159,26 @@ function isBelieved(at: number): boolean {
 async function prove(
   client: KubeClient,
   network: PodNetwork,
-  { plan, where }: { plan: CanaryPlan; where: string },
+  { plan, where }: { plan: IsolationPlan; where: string },
   call: IsolationCall,
 ): Promise<Shown> {
   const place = { namespace: client.access.namespace, name: policyName(network) };
-  const policy = await ensurePolicy(client, network, labelsOfPlan(plan, network), call);
+  const policy = await ensurePolicy(client, network, podsOf(plan, network), call);
   const { uid, annotations: written } = policy.metadata;
-  const mark = `${PROVEN}${where}`;
-  const before = Date.parse(written?.[mark] ?? "");
-  if (isBelieved(before)) return { uid, at: before };
+  const proofs: readonly (readonly [Shows, string])[] = [
+    [network, `${PROVEN}${where}`],
+    ...(plan.taskNetwork === undefined ? [] : [["task", `${PROVEN}task-${where}`] as const]),
+  ];
+  const before = proofs.map(([, mark]) => Date.parse(written?.[mark] ?? ""));
+  if (before.every(isBelieved)) return { uid, at: Math.min(...before) };
   call.progress?.("checking that the cluster enforces network policies");
-  const open = await flyCanary(client, network, plan, call);
-  if (open !== undefined) {
-    throw new SandboxError("unsupported", `The Kubernetes cluster does not enforce network "${network}": ${open}`, {
-      backend: "kubernetes",
-      hint:
-        network === "none"
-          ? 'install a network plugin that enforces NetworkPolicy, such as Calico or Cilium; network: "full" needs none'
-          : "install a network plugin that enforces NetworkPolicy, such as Calico or Cilium, or block metadata addresses on the nodes",
-    });
+  for (const [index, [proof]] of proofs.entries()) {
+    if (isBelieved(before[index] ?? Number.NaN)) continue;
+    const open = await flyCanary(client, proof, plan, call);
+    if (open !== undefined) throw notEnforced(proof, open);
   }
   const at = Date.now();
-  const annotations = { [mark]: isoTime(at) };
+  const annotations = Object.fromEntries(proofs.map(([, mark]) => [mark, isoTime(at)]));
   // Without this right, each process makes its own proof.
   await client.patch(NETWORK_POLICIES, place, { metadata: { annotations } }, call).catch((error: unknown) => {
     if (!hasStatus(error, 403)) throw error;
@@ -175,16 +186,30 @@ async function prove(
   return { uid, at };
 }
 
+const PLUGIN = "install a network plugin that enforces NetworkPolicy, such as Calico or Cilium";
+const WAYS_OUT: Readonly<Record<Shows, string>> = {
+  none: `${PLUGIN}; network: "full" needs none`,
+  full: `${PLUGIN}, or block metadata addresses on the nodes`,
+  task: `${PLUGIN}; a task without services needs no network of its own`,
+};
+
+function notEnforced(proof: Shows, open: string): SandboxError {
+  const what = proof === "task" ? "the networks of tasks" : `network "${proof}"`;
+  const message = `The Kubernetes cluster does not enforce ${what}: ${open}`;
+  return new SandboxError("unsupported", message, { backend: "kubernetes", hint: WAYS_OUT[proof] });
+}
+
 async function ensurePolicy(
   client: KubeClient,
   network: PodNetwork,
-  labels: Readonly<Record<string, string>>,
+  { labels, taskNetwork }: RestrictedPods,
   call: KubeCall,
 ): Promise<PolicyObject> {
   const place = { namespace: client.access.namespace, name: policyName(network) };
   const find = async (): Promise<PolicyObject | undefined> => {
     const { items } = await client.list<PolicyObject>(NETWORK_POLICIES, { namespace: place.namespace }, {}, call);
-    for (const policy of items) if (policy.metadata.name !== place.name) refuseOpening(policy, network, labels, place);
+    const ours = [place.name, ...(taskNetwork === undefined ? [] : [taskPolicyName(taskNetwork)])];
+    for (const policy of items) if (!ours.includes(policy.metadata.name)) refuseOpening(policy, network, labels, place);
     return items.find(({ metadata }) => metadata.name === place.name);
   };
   const made = async (): Promise<PolicyObject | undefined> =>
@@ -227,8 +252,15 @@ function refuseOpening(
   });
 }
 
-function labelsOfPlan({ options }: CanaryPlan, network: PodNetwork): Record<string, string> {
-  return labelsOf(options.podTemplate?.metadata?.labels, network);
+/** The pods that a policy must restrict. */
+interface RestrictedPods extends Pick<IsolationPlan, "taskNetwork"> {
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+function podsOf({ options, taskNetwork }: IsolationPlan, network: PodNetwork): RestrictedPods {
+  const labels = labelsOf(options.podTemplate?.metadata?.labels, network);
+  if (taskNetwork === undefined) return { labels };
+  return { labels: { ...labels, [TASK_LABEL]: taskNetwork }, taskNetwork };
 }
 
 function plainOf(spec: unknown): unknown {

@@ -1,5 +1,5 @@
 import type { RemoteSandboxInfo, SandboxEntry } from "../../../../contracts/backend.js";
-import { homeMark, ownerDeadline, ownerText, parseOwner } from "../../../machine/owner-mark.js";
+import { homeMark, isAbandonedMark, ownerDeadline, ownerText, parseOwner } from "../../../machine/owner-mark.js";
 import type { ObjectMeta } from "./client/resources.js";
 
 /** On everything that Glovebox makes in a cluster. The values of labels are short and of few characters; the rest is in annotations. */
@@ -12,6 +12,8 @@ export const HOME_LABEL = "glovebox/home";
 export const KEPT_LABEL = "glovebox/kept";
 /** Selects the network policy of a pod. */
 export const NETWORK_LABEL = "glovebox/network";
+/** The network of a task, on its pods and on the policy that lets them reach each other. */
+export const TASK_LABEL = "glovebox/task";
 /** Shared by all sandboxes of a namespace, made again when it is missing. */
 export const SHARED_LABEL = "glovebox/shared";
 
@@ -43,6 +45,16 @@ export function marksOf({
       ...(Object.keys(labels).length > 0 && { [GIVEN]: JSON.stringify(labels) }),
     },
   };
+}
+
+/** The labels and annotations of a policy that is there only for a canary. */
+export function marksOfCanary(): Required<Marks> {
+  return { labels: { ...MANAGED }, annotations: { [OWNER]: ownerText(), [DEADLINE]: ownerDeadline() } };
+}
+
+/** Whether the process is dead that made an object, which may then be removed. */
+export function isAbandoned({ annotations = {} }: ObjectMeta): boolean {
+  return isAbandonedMark({ owner: annotations[OWNER], deadline: annotations[DEADLINE] });
 }
 
 /** Reads the marks of an object; undefined if it belongs to no sandbox of ours. */

@@ -26,7 +26,7 @@ import { clusterOf } from "./clusters.js";
 import { KubernetesDriver, type KubernetesOperations } from "./driver.js";
 import { marksOf } from "./labels.js";
 import { deadlineOf, type KubernetesPlan } from "./plan.js";
-import { type PodResource, removeResource } from "./resources.js";
+import { type ClusterResource, removeResource } from "./resources.js";
 import { connectPod, joinPod, type RunningPod, type StartOptions, startPod } from "./start-pod.js";
 import { NoWarmPod } from "./warm/claim.js";
 import { claimPod } from "./warm/claimed-pod.js";
@@ -112,7 +112,7 @@ export class PodSandbox {
     }
   }
 
-  #resource(kind: PodResource["kind"]): PodResource {
+  #resource(kind: "job" | "claim"): ClusterResource {
     const { pod, cluster } = this.#kept;
     return { kind, name: pod.name, cluster };
   }

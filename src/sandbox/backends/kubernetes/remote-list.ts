@@ -4,7 +4,7 @@ import { hasStatus, isUnknownKind } from "./client/kube-error.js";
 import { JOBS, type Job, SANDBOX_CLAIMS } from "./client/resources.js";
 import { clusterOf, lastingChoice } from "./clusters.js";
 import { MANAGED, readMarks, SANDBOX_LABEL } from "./labels.js";
-import { type PodResource, removeResource } from "./resources.js";
+import { type ClusterResource, removeResource } from "./resources.js";
 import type { Claim } from "./warm/claim.js";
 
 /**
@@ -22,7 +22,7 @@ export async function listRemote(): Promise<RemoteSandboxInfo[]> {
     client.list<Job>(JOBS, { namespace }, selector),
     listClaims(client, selector),
   ]);
-  const infoOf = ({ metadata, status }: Job | Claim, kind: PodResource["kind"]): RemoteSandboxInfo[] => {
+  const infoOf = ({ metadata, status }: Job | Claim, kind: ClusterResource["kind"]): RemoteSandboxInfo[] => {
     const marks = readMarks(metadata);
     // The cluster itself removes what has ended.
     const isEnded = metadata.deletionTimestamp !== undefined || status?.conditions?.some(({ type }) => OVER.has(type));

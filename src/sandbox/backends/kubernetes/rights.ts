@@ -22,6 +22,12 @@ export const RIGHTS: readonly Right[] = [
   { group: "", resource: "pods/exec", verbs: ["get", "create"] },
   { group: "", resource: "configmaps", verbs: ["get", "create"] },
   { group: "networking.k8s.io", resource: "networkpolicies", verbs: ["get", "list", "create", "patch"] },
+  {
+    group: "networking.k8s.io",
+    resource: "networkpolicies",
+    verbs: ["delete"],
+    only: "tasks with services, which have a policy of their own",
+  },
   { group: "", resource: "events", verbs: ["list"], only: "the reason why a pod can't be made or was taken away" },
   { group: "", resource: "nodes", verbs: ["get"], only: "noticing a lost node early", isClusterWide: true },
 ];

@@ -32,6 +32,8 @@ export interface RunningPod {
   readonly client: KubeClient;
   readonly place: PodPlace;
   readonly channel: GuestChannel;
+  /** Where other pods reach it. Empty if the cluster doesn't say. */
+  readonly address: string;
   /** The environment of the container. */
   readonly env: Readonly<Record<string, string>>;
   /** Ends all processes, and the pod unless it is kept. */
@@ -87,7 +89,8 @@ export async function connectPod(
     signal.removeEventListener("abort", onAbort);
   }
   channel.unref();
-  return { client, place, channel, env: stream.environment, stop: () => stop(channel, link) };
+  const address = pod.status?.podIP ?? "";
+  return { client, place, channel, address, env: stream.environment, stop: () => stop(channel, link) };
 }
 
 async function stop(channel: GuestChannel, link: Link): Promise<void> {

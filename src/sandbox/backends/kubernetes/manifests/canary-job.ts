@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { MANAGED } from "../labels.js";
+import { MANAGED, TASK_LABEL } from "../labels.js";
 import { jobManifest, type PodPlan } from "./job.js";
 import type { PodNetwork } from "./network-policy.js";
 
@@ -21,11 +21,17 @@ const PLACE = [
 /** What the pods of a canary have in common with those of the sandbox that it goes before: where they run, and how. */
 export type CanaryPlan = Pick<PodPlan, "namespace" | "image" | "guest" | "options">;
 
+/** The policies that a pod of a canary is under. */
+export interface CanaryNetwork {
+  readonly network?: PodNetwork | undefined;
+  readonly task?: string | undefined;
+}
+
 /** One pod of a canary. With a network it is under that policy, as a sandbox is; without one it is under none of ours. */
 export function canaryJob(
   plan: CanaryPlan,
   argv: readonly string[],
-  network: PodNetwork | undefined,
+  { network, task }: CanaryNetwork,
 ): { name: string; body: object } {
   const name = `glovebox-canary-${randomBytes(6).toString("hex")}`;
   const { podTemplate, ...options } = plan.options;
@@ -37,7 +43,7 @@ export function canaryJob(
     workDir: "/workspace",
     limits: {},
     network: network ?? "unrestricted",
-    labels: MANAGED,
+    labels: { ...MANAGED, ...(task !== undefined && { [TASK_LABEL]: task }) },
     annotations: {},
     deadline: LONGEST_LIFE,
     options: { ...options, resources: RESOURCES, podTemplate: { metadata: podTemplate?.metadata ?? {}, spec } },

@@ -36,6 +36,20 @@ export interface PodPlan {
   /** When the cluster ends the pod whatever happens, in seconds after its start. Absent: never. */
   readonly deadline?: number;
   readonly options: Omit<KubernetesOptions, "kubeconfig" | "context" | "warmPool">;
+  /** For a container of a task. */
+  readonly task?: TaskPod;
+}
+
+/** How the pod of a task's container differs from that of a sandbox: all of it is the sandbox, with the user and the directories of its image. */
+export interface TaskPod {
+  /** The name that it has for itself. */
+  readonly hostname: string;
+  /** Names of other pods, by their addresses. */
+  readonly hosts: Readonly<Record<string, readonly string[]>>;
+  /** Whether it reaches nothing but pods of its task, so that no name server is of any use. */
+  readonly isInternal: boolean;
+  /** Whether the cluster lets a pod bind the ports below 1024 without a capability. */
+  readonly hasLowPorts: boolean;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -69,7 +83,7 @@ export function podManifest(plan: PodPlan): { metadata: object; spec: object } {
   const { options, network } = plan;
   const template = options.podTemplate ?? {};
   const { containers, initContainers, volumes, securityContext, ...spec } = (template.spec ?? {}) as Fields;
-  const { uid, gid } = userOf(options);
+  const user = userOfPod(plan);
   const own = ((containers ?? []) as Fields[])[0] ?? {};
   return {
     metadata: {
@@ -98,10 +112,13 @@ export function podManifest(plan: PodPlan): { metadata: object; spec: object } {
       securityContext: {
         seccompProfile: { type: "RuntimeDefault" },
         ...(securityContext as Fields | undefined),
-        runAsUser: uid,
-        runAsGroup: gid,
-        ...(uid !== 0 && { runAsNonRoot: true }),
+        ...(user !== undefined && { runAsUser: user.uid, runAsGroup: user.gid }),
+        ...(user !== undefined && user.uid !== 0 && { runAsNonRoot: true }),
+        ...(plan.task?.hasLowPorts === true && {
+          sysctls: [{ name: "net.ipv4.ip_unprivileged_port_start", value: "0" }],
+        }),
       },
+      ...(plan.task && names(plan.task, spec)),
       containers: [containerManifest(plan, own)],
       ...(initContainers !== undefined && {
         initContainers: (initContainers as Fields[]).map((container) => ({
@@ -123,7 +140,8 @@ function containerManifest(plan: PodPlan, template: Fields): object {
     image: plan.image,
     command: [GUEST_PATH, ...plan.argv],
     args: [],
-    workingDir: "/",
+    // The guest says where the image's own commands start.
+    ...(plan.task === undefined && { workingDir: "/" }),
     // What is requested is also the limit: a sandbox never takes what another one was promised.
     resources: { requests: resources, limits: resources },
     securityContext: confined(template["securityContext"]),
@@ -150,9 +168,28 @@ function resourcesOf({ limits, options }: PodPlan): Record<string, string> {
   };
 }
 
+/** Undefined: that of the image. */
+function userOfPod({ options, task }: Pick<PodPlan, "options" | "task">): { uid: number; gid: number } | undefined {
+  return task !== undefined && options.user === undefined ? undefined : userOf(options);
+}
+
+/** What a pod finds by name, without any name server: itself, and the pods of its task that are there already. */
+function names({ hostname, hosts, isInternal }: TaskPod, { hostAliases }: Fields): object {
+  // The name of a pod has no dots.
+  const isLabel = !hostname.includes(".");
+  const known = Object.entries(hosts).map(([ip, hostnames]) => ({ ip, hostnames }));
+  const own = isLabel ? [] : [{ ip: "127.0.0.1", hostnames: [hostname] }];
+  return {
+    ...(isLabel && { hostname }),
+    hostAliases: [...((hostAliases ?? []) as object[]), ...own, ...known],
+    // Otherwise every unknown name would wait for an answer that no policy lets through.
+    ...(isInternal && { dnsPolicy: "None", dnsConfig: { nameservers: ["127.0.0.1"] } }),
+  };
+}
+
 /** Whether the work directory and the home directory are a volume. Root can change the image's own directories. Anybody else gets empty ones, since the image's belong to root. */
-export function hasOwnDirectories({ options }: Pick<PodPlan, "options">): boolean {
-  return userOf(options).uid !== 0;
+export function hasOwnDirectories({ options, task }: Pick<PodPlan, "options" | "task">): boolean {
+  return task === undefined && userOf(options).uid !== 0;
 }
 
 function ownVolumes(plan: PodPlan): object[] {

@@ -1,4 +1,4 @@
-import { MANAGED, NETWORK_LABEL, SHARED_LABEL } from "../labels.js";
+import { MANAGED, NETWORK_LABEL, SHARED_LABEL, TASK_LABEL } from "../labels.js";
 
 /** What the pods of a sandbox may reach: nothing, or everything but metadata addresses. */
 export type PodNetwork = "none" | "full";
@@ -34,5 +34,34 @@ export function policyManifest(network: PodNetwork): object {
     kind: "NetworkPolicy",
     metadata: { name: policyName(network), labels: { ...MANAGED, [SHARED_LABEL]: "policy" } },
     spec: policySpec(network),
+  };
+}
+
+/** The name of the policy that lets the pods of one task reach each other. */
+export function taskPolicyName(task: string): string {
+  return `glovebox-task-${task}`;
+}
+
+/** What it says. It only adds to what the pods may reach anyway: policies add up. */
+export function taskPolicySpec(task: string): object {
+  const podSelector = { matchLabels: { [TASK_LABEL]: task } };
+  return {
+    podSelector,
+    policyTypes: ["Ingress", "Egress"],
+    ingress: [{ from: [{ podSelector }] }],
+    egress: [{ to: [{ podSelector }] }],
+  };
+}
+
+/** The body of the call that makes it. */
+export function taskPolicyManifest(
+  task: string,
+  marks: { readonly labels: Readonly<Record<string, string>>; readonly annotations?: Readonly<Record<string, string>> },
+): object {
+  return {
+    apiVersion: "networking.k8s.io/v1",
+    kind: "NetworkPolicy",
+    metadata: { name: taskPolicyName(task), ...marks, labels: { ...marks.labels, [TASK_LABEL]: task } },
+    spec: taskPolicySpec(task),
   };
 }
