@@ -14,6 +14,9 @@ const SECTIONS = {
   containers: ["docker", "tasks"],
   daytona: ["daytona"],
   runs: ["harness", "agent"],
+  batches: ["batch"],
+  kubernetes: ["kubernetes"],
+  models: ["mcp", "egress"],
 };
 /** The rows of the README, by the goals that they come from. */
 const IN_README = {
