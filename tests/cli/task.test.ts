@@ -73,7 +73,7 @@ describe("glovebox task run", () => {
     expect(linesOf(again.stdout)).toHaveLength(3);
     const left = await askEngine<unknown[]>("GET", "/containers/json", {
       all: true,
-      filters: { label: ["glovebox.batch"] },
+      filters: { label: ["glovebox.batch"], name: ["-(one|two|three)-[0-9a-f]{8}$"] },
     });
     expect(left).toEqual([]);
   });
