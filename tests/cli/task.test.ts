@@ -139,7 +139,7 @@ describe("glovebox task run", () => {
     const other = write("notes.txt", "milk\neggs\n");
     const wrong = await bench.run(["task", "run", path, "--out", other, "--", "true"]);
     expect(wrong.stderr).toContain(other);
-    expect(wrong.code).toBe(1);
+    expect(wrong.code).toBe(2);
     expect(readFileSync(other, "utf8")).toBe("milk\neggs\n");
     expect(existsSync(join(bench.path, "third.batch"))).toBe(false);
   });

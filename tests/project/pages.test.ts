@@ -81,6 +81,7 @@ describe("the names in the pages", () => {
     ...["import", "join", "execFile", "createRequire", "abortSignal", "withExec", "insteadOf", "NPM_TOKEN"],
     ...["changed", "startsWith", "endsWith", "openMyEngine", "findFaults", "toJsonSchema"],
     ...["createAgent", "templateId", "getUrl", "getById", "codeExecutor", "spawnClaudeCodeProcess", "extraPathGrants"],
+    "mountPath",
   ]);
   // These name the calls of other tools.
   const pages = PAGES.filter((page) => !["docs/comparison.md", "docs/migration.md"].includes(page));

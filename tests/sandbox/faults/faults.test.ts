@@ -124,6 +124,7 @@ describe("time", () => {
       ...[
         "backends/kubernetes.ts",
         "backends/kubernetes/isolation.ts",
+        "backends/kubernetes/warm/claim.ts",
         "backends/vercel/credentials.ts",
         "backends/vercel/failure.ts",
       ],

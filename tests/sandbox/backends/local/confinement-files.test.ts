@@ -258,7 +258,7 @@ describe.each(MANAGERS)("opened by %s", (name) => {
     const env = {
       HOME: real,
       // As scripts put it together.
-      PATH: `${real}/work/../.npm-global//bin/:${join(real, "work/bin")}:/usr/bin:/bin`,
+      PATH: `${join(real, "work")}/../.npm-global//bin/:${join(real, "work/bin")}:/usr/bin:/bin`,
       GLOVEBOX_HOME: join(manager.home, "state"),
     };
     const script = `agent.npm-global; agentwork 2>/dev/null || echo no agentwork; grep -rslF "${CANARY}" ${real}; true`;
