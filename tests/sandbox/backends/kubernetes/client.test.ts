@@ -112,6 +112,20 @@ describe("a call", () => {
     expect(api.seen.filter(({ method }) => method === "POST").length).toBe(1);
   });
 
+  test("creates on a new connection, since one that was idle may be cut when it is used again; a change is repeated", async () => {
+    const used = new WeakSet<object>();
+    await using api = await startScriptedApi((_request, response) => {
+      if (response.socket === null || used.has(response.socket)) return void response.socket?.destroy();
+      used.add(response.socket);
+      json(response, 200, { metadata: { name: "x" } });
+    });
+    const client = api.client();
+    await client.get(JOBS, place);
+    await client.create(JOBS, place, {});
+    await client.patch(JOBS, place, {});
+    expect(api.seen.map(({ method }) => method)).toEqual(["GET", "POST", "PATCH", "PATCH"]);
+  });
+
   test("repeats a read whose connection broke, once the server has shown that it is one", async () => {
     await using api = await startScriptedApi((_request, response, index) => {
       if (index === 1) response.socket?.destroy();

@@ -235,7 +235,8 @@ export class KubeClient {
   }
 
   async #persist(request: Request, what: string, signal: AbortSignal): Promise<IncomingMessage> {
-    const isRepeatable = request.method === "GET" || request.method === "DELETE";
+    // Our patches say what is to be there, so a second one changes nothing.
+    const isRepeatable = request.method !== "POST";
     return await this.#again(what, signal, isRepeatable, async () => {
       const { path, query, body, method, headers = {} } = request;
       const text = body === undefined ? undefined : JSON.stringify(body);
@@ -246,6 +247,7 @@ export class KubeClient {
         // Not for an upgrade: the server answers one that accepts JSON only with 406.
         headers: { Accept: "application/json", ...headers },
         signal,
+        isFresh: !isRepeatable,
       });
       const { statusCode = 0 } = answer;
       if (statusCode >= 200 && statusCode < 300) {
