@@ -7,7 +7,7 @@ import { parseAllDocuments } from "yaml";
 import { probeKubernetes } from "../../src/sandbox/backends/kubernetes/probe.js";
 import type { Sandbox, SandboxOptions } from "../../src/sandbox/types.js";
 import { describeUnless } from "../support/describe-unless.js";
-import type { AgentSandbox, Found, PoolKind } from "../support/kubernetes/agent-sandbox.js";
+import { type AgentSandbox, type Found, isReady, type PoolKind } from "../support/kubernetes/agent-sandbox.js";
 import { api, whyNoTestCluster } from "../support/kubernetes/cluster.js";
 import { expectNothingLeft } from "../support/kubernetes/left-of.js";
 import { useKubePlace } from "../support/kubernetes/place.js";
@@ -36,7 +36,15 @@ describeUnless(whyNoTestCluster(), "pods of a warm pool on a real cluster", {}, 
   };
   const open = (opts: SandboxOptions = {}): Promise<Sandbox> =>
     place.open({ ...opts, kubernetes: { ...warm, ...opts.kubernetes } });
+  /** Those that wait: nobody has claimed them. */
+  const waiting = async (): Promise<Found[]> =>
+    (await list("Sandbox")).filter(({ metadata }) => metadata.labels["agents.x-k8s.io/warm-pool-sandbox"]);
   const readyOnes = async (): Promise<number> => (await list("SandboxWarmPool"))[0]?.status?.readyReplicas ?? 0;
+  /** Waits for a pod that can be claimed. The pool's own count may still be that from before. */
+  const hasOne = async (): Promise<void> => {
+    await expect.poll(async () => (await waiting()).filter(isReady).length, { timeout: 60_000 }).toBe(1);
+    await expect.poll(readyOnes, { timeout: 60_000 }).toBe(1);
+  };
   afterAll(async () => {
     await controller?.[Symbol.asyncDispose]();
     for (const each of made.reverse()) await each[Symbol.asyncDispose]();
@@ -66,13 +74,11 @@ describeUnless(whyNoTestCluster(), "pods of a warm pool on a real cluster", {}, 
     [orphan] = await list("SandboxClaim");
     child.kill();
     expect(orphan).toMatchObject({ status: { sandbox: { name: expect.stringContaining(POOL) as unknown } } });
-    await expect.poll(readyOnes, { timeout: 60_000 }).toBe(1);
+    await hasOne();
   });
 
   it("gives a pod that has waited longer than a guest waits without a pool, and takes it away with its claim", async () => {
-    const [{ metadata }] = (await list("Sandbox")).filter(
-      (each) => each.metadata.labels["agents.x-k8s.io/warm-pool-sandbox"],
-    );
+    const [{ metadata }] = (await waiting()) as [Found];
     const { name } = metadata;
     const pod = await api("GET", `${pathOf("Pod", place.namespace)}/${name as string}`);
     const age = (): number => Date.now() - Date.parse(pod.status.startTime as string);
@@ -90,7 +96,7 @@ describeUnless(whyNoTestCluster(), "pods of a warm pool on a real cluster", {}, 
   });
 
   it("refuses a pod of the pool that is not what is asked for, and passes by an empty pool", async () => {
-    await expect.poll(readyOnes, { timeout: 60_000 }).toBe(1);
+    await hasOne();
     await expectRefused(open({ limits: { memory: 64 << 20 } }), "unsupported", "resources");
     await expectNothingLeft(place.namespace);
     await api("PATCH", `${pathOf("SandboxWarmPool", place.namespace)}/${POOL}`, { spec: { replicas: 0 } });

@@ -208,7 +208,8 @@ export class AgentSandbox implements AsyncDisposable {
   }
 }
 
-function isReady({ status }: Found): boolean {
+/** Whether the pod of a Sandbox runs and is ready. */
+export function isReady({ status }: Found): boolean {
   return (status?.conditions ?? []).some(({ type, status: is }: Found) => type === "Ready" && is === "True");
 }
 
