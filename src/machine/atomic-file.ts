@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { closeSync, fsync, openSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
+import { closeSync, fchmodSync, fsync, openSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
 import { failpoint } from "./failpoint.js";
@@ -24,6 +24,8 @@ export async function writeFileAtomic(path: string, content: string, mode = 0o60
 export async function writeFileDurable(path: string, content: string, mode = 0o600): Promise<void> {
   const fd = openSync(path, "wx", mode);
   try {
+    // The mask of this process may take bits of others away.
+    if ((mode & 0o077) !== 0) fchmodSync(fd, mode);
     writeFileSync(fd, content);
     await forceToDisk(fd);
   } finally {

@@ -3,9 +3,9 @@ import { LABELS } from "../../src/batch/attempt.js";
 import { recipesOf } from "../../src/batch/left-sandboxes.js";
 import { planTasks } from "../../src/batch/plan-tasks.js";
 import { type BatchOptions, readBatch } from "../../src/batch.js";
-import { listSandboxes, openSandbox } from "../../src/sandbox.js";
+import { openSandbox } from "../../src/sandbox.js";
 import type { SimulatedService } from "../fakes/simulated-service.js";
-import { type BatchPlace, createBatchPlace, runAll, serve } from "./batch-place.js";
+import { type BatchPlace, createBatchPlace, expectNothingLeft, runAll, serve } from "./batch-place.js";
 
 let place: BatchPlace;
 beforeEach(() => {
@@ -24,11 +24,6 @@ async function diedWhenOpened(service: SimulatedService & { name: string }): Pro
   await left.teardown();
   expect(service.machines).toEqual([left.id]);
   return options;
-}
-
-async function expectNothingLeft(service: SimulatedService): Promise<void> {
-  expect(service.machines).toEqual([]);
-  expect(await listSandboxes()).toEqual([]);
 }
 
 describe("a sandbox that was made and not used", () => {

@@ -1,8 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { expect } from "vitest";
 import type { BatchOptions, BatchResult, BatchRun } from "../../src/batch.js";
 import { runBatch } from "../../src/batch.js";
 import { registerBackend } from "../../src/sandbox/registry.js";
+import { listSandboxes } from "../../src/sandbox.js";
 import { type ServiceOptions, SimulatedService } from "../fakes/simulated-service.js";
 import { createScratch, type Scratch } from "../support/scratch.js";
 
@@ -41,6 +43,12 @@ export async function runAll(options: BatchOptions): Promise<{ results: BatchRes
 /** The ids of results, sorted. */
 export function idsOf(results: readonly Pick<BatchResult, "taskId">[]): string[] {
   return results.map(({ taskId }) => taskId).sort();
+}
+
+/** A service has no machine any more, and no ledger a record. */
+export async function expectNothingLeft(service: SimulatedService): Promise<void> {
+  expect(service.machines).toEqual([]);
+  expect(await listSandboxes()).toEqual([]);
 }
 
 let services = 0;

@@ -2,19 +2,21 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SandboxError } from "../../contracts/errors.js";
 import { type BatchNote, readBatch } from "../../src/batch.js";
 import { listSandboxes } from "../../src/sandbox.js";
-import type { SimulatedService } from "../fakes/simulated-service.js";
-import { type BatchPlace, createBatchPlace, idsOf, manyTasks, runAll, serve } from "./batch-place.js";
+import {
+  type BatchPlace,
+  createBatchPlace,
+  expectNothingLeft,
+  idsOf,
+  manyTasks,
+  runAll,
+  serve,
+} from "./batch-place.js";
 
 let place: BatchPlace;
 beforeEach(() => {
   place = createBatchPlace();
 });
 afterEach(() => place.remove());
-
-async function expectNothingLeft(service: SimulatedService): Promise<void> {
-  expect(service.machines).toEqual([]);
-  expect(await listSandboxes()).toEqual([]);
-}
 
 describe("a backend that fails", () => {
   test("by refusing what is over its quota makes the window smaller, and no task pays for it", async () => {

@@ -2,20 +2,22 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type BatchNote, readBatch, readBatchPage, readResults, runBatch } from "../../src/batch.js";
-import { listSandboxes } from "../../src/sandbox.js";
 import type { SimulatedService } from "../fakes/simulated-service.js";
-import { type BatchPlace, createBatchPlace, idsOf, manyTasks, runAll, serve } from "./batch-place.js";
+import {
+  type BatchPlace,
+  createBatchPlace,
+  expectNothingLeft,
+  idsOf,
+  manyTasks,
+  runAll,
+  serve,
+} from "./batch-place.js";
 
 let place: BatchPlace;
 beforeEach(() => {
   place = createBatchPlace();
 });
 afterEach(() => place.remove());
-
-async function expectNothingLeft(service: SimulatedService): Promise<void> {
-  expect(service.machines).toEqual([]);
-  expect(await listSandboxes()).toEqual([]);
-}
 
 describe("a batch", () => {
   test("runs each task once, and a second call runs none of them again", async () => {

@@ -1,14 +1,4 @@
-import {
-  chmodSync,
-  closeSync,
-  constants,
-  fstatSync,
-  lstatSync,
-  openSync,
-  readFileSync,
-  statSync,
-  unlinkSync,
-} from "node:fs";
+import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, unlinkSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 import { SandboxError } from "../../../contracts/errors.js";
 import { writeFileAtomic } from "../../machine/atomic-file.js";
@@ -43,10 +33,9 @@ export function readConfig(file: string, below: string): ConfigFile | undefined 
   }
 }
 
-/** Replaces a configuration at once. It keeps its mode, also where the mask of this process would take bits of it away. */
+/** Replaces a configuration at once, with this mode. */
 export async function replaceConfig(file: string, text: string, mode: number): Promise<void> {
   await writeFileAtomic(file, text, mode);
-  if ((statSync(file).mode & 0o777) !== mode) chmodSync(file, mode);
 }
 
 /** Removes a configuration that has become empty. */
