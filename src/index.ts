@@ -20,5 +20,5 @@ export {
 export type { VercelOptions } from "./sandbox/vercel.js";
 export * from "./sandbox.js";
 export * from "./tasks.js";
-export { type GitHubRepo, parseGitHubRepo } from "./util/github.js";
+export { type GitHubRepo, parseGitHubRepo } from "./util/git/github.js";
 export { shellQuote } from "./util/shell.js";

@@ -5,7 +5,7 @@ import type { Capabilities } from "../../contracts/types.js";
 import { assertCapabilities, type CapabilityRequest } from "../../src/sandbox/capabilities.js";
 import "../../src/sandbox/registry.js";
 import { validateSandboxOptions } from "../../src/sandbox/lifecycle/options.js";
-import { branchNameFault } from "../../src/util/branch-name.js";
+import { branchNameFault } from "../../src/util/git/branch-name.js";
 import { nearestName } from "../../src/util/nearest.js";
 
 function refusal(work: () => void): SandboxError {

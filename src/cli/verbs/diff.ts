@@ -1,7 +1,7 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import type { Changes } from "../../../contracts/types.js";
 import type { Sandbox } from "../../sandbox/types.js";
-import { countLines, type FileLines } from "../../util/patch-lines.js";
+import { countLines, type FileLines } from "../../util/git/patch-lines.js";
 import { UsageError } from "../commands.js";
 import { findRunOrSandbox } from "../find-id.js";
 import type { Invocation } from "../invocation.js";

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { SandboxError } from "../../../contracts/errors.js";
 import { trustedPath } from "../../sandbox/host.js";
-import type { GitHubRepo } from "../../util/github.js";
+import type { GitHubRepo } from "../../util/git/github.js";
 import { toInertLine } from "../../util/inert-text.js";
 import { redact, truncate } from "../../util/sanitize.js";
 import { type GitHubClient, type PullRequest, parseAnswer, toPullRequest } from "./github-client.js";

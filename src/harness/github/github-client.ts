@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { SandboxError, type SandboxErrorCode } from "../../../contracts/errors.js";
-import type { GitHubRepo } from "../../util/github.js";
+import type { GitHubRepo } from "../../util/git/github.js";
 import { toInertLine } from "../../util/inert-text.js";
 import { redact, truncate } from "../../util/sanitize.js";
 import type { GitHubHost } from "./github-host.js";

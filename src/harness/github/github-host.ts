@@ -1,5 +1,5 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import { type GitHubRepo, parseGitHubRepo } from "../../util/github.js";
+import { type GitHubRepo, parseGitHubRepo } from "../../util/git/github.js";
 
 /** Where GitHub is: github.com, an Enterprise server, or a server of a test. */
 export interface GitHubHost {

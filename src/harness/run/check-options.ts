@@ -1,6 +1,6 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import { networkSchema } from "../../sandbox/host.js";
-import { assertBranchName } from "../../util/branch-name.js";
+import { assertBranchName } from "../../util/git/branch-name.js";
 import * as is from "../../util/schema.js";
 import { check, invalidArgument, type Schema } from "../../util/schema.js";
 import { assertRunId } from "../store.js";

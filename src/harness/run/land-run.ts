@@ -11,7 +11,7 @@ import {
   runRepositoryGit,
   temporaryDirectory,
 } from "../../sandbox/host.js";
-import { assertBranchName } from "../../util/branch-name.js";
+import { assertBranchName } from "../../util/git/branch-name.js";
 import { toInertLine } from "../../util/inert-text.js";
 import { NOBODY } from "../commit-all.js";
 import { commitMessageOf } from "../github.js";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { repositoryGit, writeFileAtomic } from "../../sandbox/host.js";
 import type { Sandbox } from "../../sandbox/types.js";
 import { listSnapshots, type SnapshotInfo } from "../../sandbox.js";
-import { countLines } from "../../util/patch-lines.js";
+import { countLines } from "../../util/git/patch-lines.js";
 import type { ChangeSummary } from "../types.js";
 import { readCheckpoints } from "./checkpoints.js";
 import type { RunDirectory } from "./run-directory.js";

@@ -1,5 +1,5 @@
 import { SandboxError } from "../../../contracts/errors.js";
-import { assertBranchName } from "../../util/branch-name.js";
+import { assertBranchName } from "../../util/git/branch-name.js";
 import { endOfWholeCharacters } from "../../util/output-collector.js";
 import { redact } from "../../util/redact.js";
 import * as is from "../../util/schema.js";

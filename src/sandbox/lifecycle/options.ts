@@ -1,7 +1,7 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import type { NetworkPolicy } from "../../../contracts/types.js";
 import { backendOptionNames } from "../../machine/backend-names.js";
-import { branchNameFault } from "../../util/branch-name.js";
+import { branchNameFault } from "../../util/git/branch-name.js";
 import * as is from "../../util/schema.js";
 import { check, invalidArgument, type Schema } from "../../util/schema.js";
 import { assertVariables, networkSchema, secretsSchema } from "../egress.js";

@@ -16,7 +16,7 @@ import { removeResource } from "../../../src/sandbox/backends/local/cleanup.js";
 import { findRepository } from "../../../src/sandbox/git/repository/repository.js";
 import { removeBranch, removeWorktree } from "../../../src/sandbox/git/worktree/remove-worktree.js";
 import { addWorktree, type Worktree } from "../../../src/sandbox/git/worktree/worktree.js";
-import { assertBranchName } from "../../../src/util/branch-name.js";
+import { assertBranchName } from "../../../src/util/git/branch-name.js";
 import { compileSources, startChild } from "../../support/run/compiled.js";
 import { createRepository, createScratch, git, type Scratch } from "../../support/scratch.js";
 

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { SandboxError } from "../../../../contracts/errors.js";
 import type { Changes, NetworkPolicy } from "../../../../contracts/types.js";
 import { readSnapshotRecord, writeSnapshotRecord } from "../../../ledger.js";
-import { assertBranchName } from "../../../util/branch-name.js";
+import { assertBranchName } from "../../../util/git/branch-name.js";
 import { isoTime } from "../../../util/iso-time.js";
 import { redact } from "../../../util/redact.js";
 import { assertServer, parseChanges, RAW_AND_PATCH } from "../../git.js";

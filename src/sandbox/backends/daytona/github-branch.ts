@@ -1,5 +1,5 @@
 import { SandboxError } from "../../../../contracts/errors.js";
-import { isBranchName } from "../../../util/branch-name.js";
+import { isBranchName } from "../../../util/git/branch-name.js";
 import type { Source } from "./options.js";
 
 const TIMEOUT = 30_000;

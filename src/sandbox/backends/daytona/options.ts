@@ -1,5 +1,5 @@
 import { SandboxError } from "../../../../contracts/errors.js";
-import { parseGitHubRepo } from "../../../util/github.js";
+import { parseGitHubRepo } from "../../../util/git/github.js";
 import * as is from "../../../util/schema.js";
 import { check, invalidArgument, type Parser, parser } from "../../../util/schema.js";
 import type { SandboxOptions } from "../../types.js";

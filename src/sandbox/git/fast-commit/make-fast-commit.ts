@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { isBranchName } from "../../../util/branch-name.js";
+import { isBranchName } from "../../../util/git/branch-name.js";
 import type { SandboxHead } from "../live-tree.js";
 import { readRefFile } from "../repository.js";
 import type { TreeBase } from "../source.js";

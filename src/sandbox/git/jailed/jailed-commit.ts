@@ -1,5 +1,5 @@
 import { toSandboxError } from "../../../../contracts/errors.js";
-import { isBranchName } from "../../../util/branch-name.js";
+import { isBranchName } from "../../../util/git/branch-name.js";
 import type { SandboxHead } from "../live-tree.js";
 import { INSIDE_OBJECTS } from "../repository.js";
 import type { RunJailedGit } from "./jailed-git.js";

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { isBranchName } from "../../../util/branch-name.js";
+import { isBranchName } from "../../../util/git/branch-name.js";
 import { type LiveTree, needsRepository, scratchPath } from "../live-tree.js";
 import { runRemoteGit, withAskpass } from "../remote.js";
 import { readHeadFile, runRepositoryGit, withScratchRepository } from "../repository.js";

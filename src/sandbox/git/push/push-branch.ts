@@ -1,6 +1,6 @@
 import { SandboxError } from "../../../../contracts/errors.js";
 import { failpoint } from "../../../machine/failpoint.js";
-import { assertBranchName } from "../../../util/branch-name.js";
+import { assertBranchName } from "../../../util/git/branch-name.js";
 import type { Driver, PushOptions } from "../../types.js";
 import { commitOptionsOf } from "../commit.js";
 import { type HostGitOptions, type HostGitResult, runHostGit } from "../host.js";

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { isBranchName } from "../../../util/branch-name.js";
+import { isBranchName } from "../../../util/git/branch-name.js";
 import { lookAt, readUntrustedFile } from "./untrusted-file.js";
 
 const SHA = /^([0-9a-f]{40}|[0-9a-f]{64})\n$/;

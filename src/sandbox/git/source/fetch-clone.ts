@@ -1,7 +1,7 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { SandboxError, type SandboxErrorCode } from "../../../../contracts/errors.js";
-import { isBranchName } from "../../../util/branch-name.js";
+import { isBranchName } from "../../../util/git/branch-name.js";
 import { type HostGitOptions, type HostGitResult, hostGit, inStore, NO_CONFIG } from "../host.js";
 import { complaintOf, runRemoteGit, shownUrl, withAskpass } from "../remote.js";
 import { type Repository, removeStaleRefLock, withRepositoryLock } from "../repository.js";

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { posix, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { parseGitHubRepo } from "../../../util/github.js";
+import { parseGitHubRepo } from "../../../util/git/github.js";
 import { parseHttpUrl, type RemoteTarget, shownUrl, toHttps } from "../remote.js";
 
 /** A source on another machine. */

@@ -1,6 +1,6 @@
 import type { Resource } from "../../../../contracts/backend.js";
 import { SandboxError } from "../../../../contracts/errors.js";
-import { assertBranchName } from "../../../util/branch-name.js";
+import { assertBranchName } from "../../../util/git/branch-name.js";
 import type { SandboxOptions } from "../../types.js";
 import { findRepository, type Repository, type RepositoryTrust, resolveCommit } from "../repository.js";
 import { openClone } from "./clone-cache.js";

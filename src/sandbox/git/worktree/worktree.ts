@@ -7,7 +7,7 @@ import { addResource } from "../../../ledger.js";
 import { syncPath } from "../../../machine/atomic-file.js";
 import { failpoint } from "../../../machine/failpoint.js";
 import { runtimeDir } from "../../../machine/home.js";
-import { assertBranchName } from "../../../util/branch-name.js";
+import { assertBranchName } from "../../../util/git/branch-name.js";
 import { gitError } from "../host.js";
 import {
   checkedOutAt,

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseGitHubRepo } from "../../src/util/github.js";
+import { parseGitHubRepo } from "../../../src/util/git/github.js";
 
 describe("parseGitHubRepo", () => {
   test("[S4-TEST-repo-shorthand] org/repo shorthand", () => {

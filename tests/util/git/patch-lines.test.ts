@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { countLines } from "../../src/util/patch-lines.js";
+import { countLines } from "../../../src/util/git/patch-lines.js";
 
 test("lines of a patch are counted by its hunks, whatever they look like", () => {
   const patch = [

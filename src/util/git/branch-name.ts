@@ -1,4 +1,4 @@
-import { SandboxError } from "../../contracts/errors.js";
+import { SandboxError } from "../../../contracts/errors.js";
 
 const SHAPE = /^[A-Za-z0-9_][A-Za-z0-9._/+#@=-]{0,199}$/;
 /** Names that git forbids, and names that could be mistaken for an option, a ref or a revision. */
