@@ -71,7 +71,7 @@ export async function openBatch(
       for (const each of [paths.folder, ...made.map(dirname)]) await syncPath(each);
       const close = async (): Promise<void> => {
         await journal.close();
-        await lock.leave();
+        lock.leave();
       };
       return { journal, paths, id, isResumed: header !== undefined, close };
     } catch (error) {
@@ -79,7 +79,7 @@ export async function openBatch(
       throw error;
     }
   } catch (error) {
-    await lock.leave();
+    lock.leave();
     throw error;
   }
 }
@@ -156,13 +156,13 @@ function refuseForeign({ folder, journal, results, plan, page }: BatchPaths): vo
 
 async function lockBatch({ folder, lock: base }: BatchPaths): Promise<Contender> {
   try {
-    const lock = await createContender(base, folder);
-    const holder = await lock.tryOnce().catch(async (error: unknown) => {
-      await lock.leave();
+    const lock = createContender(base, folder);
+    const holder = await lock.tryOnce().catch((error: unknown) => {
+      lock.leave();
       throw error;
     });
     if (holder === undefined) return lock;
-    await lock.leave();
+    lock.leave();
     throw new SandboxError(
       "conflict",
       `Process ${holder.owner?.pid ?? "unknown"} already runs the batch in ${folder}`,

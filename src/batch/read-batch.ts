@@ -18,7 +18,7 @@ export async function readBatch(out: string): Promise<BatchStatus> {
     return known === undefined ? [] : [{ id, ...known }];
   });
   const count = (outcome: TaskOutcome): number => states.filter((each) => each.outcome === outcome).length;
-  const holder = await liveHolder(paths.lock);
+  const holder = liveHolder(paths.lock);
   const done = states.filter(({ outcome }) => outcome !== undefined).length;
   return {
     id: header?.id ?? "",

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { readdir, rename, rmdir, stat, unlink } from "node:fs/promises";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Resource } from "../../contracts/backend.js";
 import { SandboxError, toSandboxError } from "../../contracts/errors.js";
@@ -8,7 +8,7 @@ import { syncPath, writeFileAtomic, writeFileDurable } from "../machine/atomic-f
 import { failpoint } from "../machine/failpoint.js";
 import { runtimeDir, sandboxesDir } from "../machine/home.js";
 import { currentOwner, isTagDead, type Owner, ownerTag } from "../machine/owner.js";
-import { removeTree } from "../machine/remove-tree.js";
+import { removeOwnTree, removeTree } from "../machine/remove-tree.js";
 import { assertSandboxId, isSandboxId } from "../machine/sandbox-id.js";
 import { isoTime } from "../util/iso-time.js";
 import { createLimit } from "../util/limit.js";
@@ -132,22 +132,21 @@ export async function removeRecord(id: string): Promise<void> {
   remembered.delete(id);
   const discarded = join(sandboxesDir(), `${DISCARDED}${id}.${randomBytes(6).toString("hex")}`);
   try {
-    await rename(runtimeDir(id), discarded);
+    renameSync(runtimeDir(id), discarded);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
     throw toSandboxError(error, { operation: "ledger" });
   }
   await failpoint("removal.discarded");
-  // Usually there are only files in it, and no program has to be started.
-  const entries = await readdir(discarded, { withFileTypes: true });
-  for (const entry of entries) if (entry.isFile()) await unlink(join(discarded, entry.name)).catch(() => undefined);
-  await rmdir(discarded).catch(() => removeTree(discarded));
+  await removeOwnTree(discarded);
 }
 
 /** The directories next to the record of a sandbox. Those that are not removed earlier are removed with the record. */
-export async function runtimeDirectories(id: string): Promise<string[]> {
-  const entries = await readdir(runtimeDir(id), { withFileTypes: true }).catch(() => []);
-  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(runtimeDir(id), name));
+export function runtimeDirectories(id: string): string[] {
+  const folder = runtimeDir(id);
+  if (!existsSync(folder)) return [];
+  const entries = readdirSync(folder, { withFileTypes: true });
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(folder, name));
 }
 
 /** Removes leftovers of a crash while a record was created or removed. */

@@ -66,7 +66,7 @@ export async function removeRecorded(
     try {
       await failpoint("removal.marked");
       const removeResource = await removerOf(record.backend);
-      const beside = await runtimeDirectories(id);
+      const beside = runtimeDirectories(id);
       const going = new Set<Resource>();
       for (const resource of left.toReversed()) {
         const rest = await removeResource(resource, beside);

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { closeSync, fchmodSync, fsync, openSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
+import { attempt } from "../util/attempt.js";
 import { failpoint } from "./failpoint.js";
 
 // Only this call waits for the disk. The others are synchronous: handing them to another thread would take longer.
@@ -45,13 +46,5 @@ export async function syncPath(path: string): Promise<void> {
     if ((error as NodeJS.ErrnoException).code !== "EINVAL") throw error;
   } finally {
     closeSync(fd);
-  }
-}
-
-function attempt(work: () => void): void {
-  try {
-    work();
-  } catch {
-    // The earlier error is the one that counts.
   }
 }

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { link, readdir, readFile, stat, unlink, writeFile } from "node:fs/promises";
+import { linkSync, readdirSync, readFileSync, statSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { SandboxError } from "../../contracts/errors.js";
+import { attempt } from "../util/attempt.js";
 import { awaitOrphans } from "./orphans.js";
 import { currentOwner, isOwnerAlive, isTagDead, type Owner, ownerTag } from "./owner.js";
 
@@ -21,7 +22,7 @@ export interface Contender {
   /** When a dead process got the lock that it never released, in milliseconds since 1970; undefined if the lock was free. */
   heldBefore(): number | undefined;
   /** Releases the lock, or gives up the attempt. Never fails. */
-  leave(): Promise<void>;
+  leave(): void;
 }
 
 const ABANDONED_AFTER = 3_600_000;
@@ -29,46 +30,46 @@ const ABANDONED_AFTER = 3_600_000;
 const givenBack = new Set<string>();
 
 /**
- * Contends for the lock file `<base>.lock`.
+ * Contends for the lock file `<base>.lock`. All calls are synchronous: handing such small ones to another thread would take longer.
  *
  * A lock appears by `link`, so it is complete at once and exactly one contender succeeds. A dead holder's lock is removed only by the one process
  * that managed to create `<base>.<token>.break` for the token of that very lock. If that process dies too, the right passes to the process that
  * creates the break file for *its* token, and so on. Otherwise, of two processes that both saw the dead holder, the slower one could remove the
  * lock of the new holder.
  */
-export async function createContender(base: string, name?: string): Promise<Contender> {
+export function createContender(base: string, name?: string): Contender {
   const token = randomBytes(12).toString("hex");
   const draft = `${base}.${ownerTag()}.${token}.tmp`;
   const lock = `${base}.lock`;
   try {
-    await writeFile(draft, JSON.stringify({ token, name, owner: currentOwner() }), { mode: 0o600, flag: "wx" });
+    writeFileSync(draft, JSON.stringify({ token, name, owner: currentOwner() }), { mode: 0o600, flag: "wx" });
   } catch (error) {
-    await remove(draft);
+    remove(draft);
     throw error;
   }
   let heldBefore: number | undefined;
   const tryOnce = async (): Promise<LockHolder | undefined> => {
     for (let round = 0; ; round++) {
-      if (await linkOnce(draft, lock)) {
-        await remove(draft);
+      if (linkOnce(draft, lock)) {
+        remove(draft);
         return undefined;
       }
-      const holder = await readHolder(lock);
+      const holder = readHolder(lock);
       if (holder === undefined && round < 64) continue;
       if (holder === undefined) return { token: "" };
       if (round >= 8 || !isDead(holder)) return holder;
       if (holder.owner !== undefined && !givenBack.has(holder.token)) await awaitOrphans(holder.owner);
-      const since = (await stat(lock).catch(() => undefined))?.mtimeMs;
-      const rival = await removeStale(base, draft, holder);
+      const since = statSync(lock, { throwIfNoEntry: false })?.mtimeMs;
+      const rival = removeStale(base, draft, holder);
       if (rival !== undefined) return rival;
       heldBefore ??= since;
     }
   };
-  const leave = async (): Promise<void> => {
+  const leave = (): void => {
     // A disk error here does not undo the work done under the lock; the next contender tries to remove it again.
-    await remove(draft).catch(() => undefined);
+    attempt(() => remove(draft));
     try {
-      if ((await readHolder(lock))?.token === token) await remove(lock);
+      if (readHolder(lock)?.token === token) remove(lock);
     } catch {
       givenBack.add(token);
     }
@@ -77,56 +78,55 @@ export async function createContender(base: string, name?: string): Promise<Cont
 }
 
 /** The live process that holds the lock `<base>.lock`; undefined if none does. */
-export async function liveHolder(base: string): Promise<LockHolder | undefined> {
-  const holder = await readHolder(`${base}.lock`);
+export function liveHolder(base: string): LockHolder | undefined {
+  const holder = readHolder(`${base}.lock`);
   return holder === undefined || isDead(holder) ? undefined : holder;
 }
 
 /** The names that dead processes hold locked in a directory. */
-export async function namesLeftLocked(directory: string): Promise<string[]> {
-  const paths = (await readdir(directory))
+export function namesLeftLocked(directory: string): string[] {
+  const paths = readdirSync(directory)
     .filter((each) => each.endsWith(".lock"))
     .map((each) => join(directory, each));
-  const holders = await Promise.all(paths.map(readHolder));
-  return holders.flatMap((holder) => (holder?.name !== undefined && isDead(holder) ? [holder.name] : []));
+  return paths.map(readHolder).flatMap((holder) => (holder?.name !== undefined && isDead(holder) ? [holder.name] : []));
 }
 
 /** Removes the lock files, drafts and break files that dead processes left in a directory. */
 export async function sweepLocks(directory: string): Promise<void> {
-  const names = await readdir(directory);
+  const names = readdirSync(directory);
   const inDirectory = (suffix: string): string[] =>
     names.filter((name) => name.endsWith(suffix)).map((name) => join(directory, name));
-  for (const path of inDirectory(".tmp")) if (await isAbandoned(path)) await remove(path);
+  for (const path of inDirectory(".tmp")) if (isAbandoned(path)) remove(path);
   for (const path of inDirectory(".lock")) {
-    const holder = await readHolder(path);
+    const holder = readHolder(path);
     if (holder === undefined || !isDead(holder)) continue;
-    const contender = await createContender(path.slice(0, -".lock".length));
+    const contender = createContender(path.slice(0, -".lock".length));
     try {
       await contender.tryOnce();
     } finally {
-      await contender.leave();
+      contender.leave();
     }
   }
   // The names were listed before this check of the lock: if it is gone, so is every lock these files were about.
   for (const path of inDirectory(".break")) {
     const lock = path.replace(/\.[^./]+\.break$/, ".lock");
-    if ((await readHolder(lock)) === undefined && (await isAbandoned(path))) await remove(path);
+    if (readHolder(lock) === undefined && isAbandoned(path)) remove(path);
   }
 }
 
 /** Removes a dead holder's lock, or returns the live process that is about to. */
-async function removeStale(base: string, draft: string, stale: LockHolder): Promise<LockHolder | undefined> {
+function removeStale(base: string, draft: string, stale: LockHolder): LockHolder | undefined {
   const lock = `${base}.lock`;
   const passed: string[] = [];
   let token = stale.token;
   for (let depth = 0; depth < 64; depth++) {
     const right = `${base}.${token}.break`;
-    if (await linkOnce(draft, right)) {
-      if ((await readHolder(lock))?.token === stale.token) await remove(lock);
-      for (const path of [...passed, right]) await remove(path);
+    if (linkOnce(draft, right)) {
+      if (readHolder(lock)?.token === stale.token) remove(lock);
+      for (const path of [...passed, right]) remove(path);
       return undefined;
     }
-    const rival = await readHolder(right);
+    const rival = readHolder(right);
     if (rival === undefined) return undefined;
     if (!isDead(rival)) return rival;
     passed.push(right);
@@ -139,18 +139,18 @@ function isDead(holder: LockHolder): boolean {
   return givenBack.has(holder.token) || holder.owner === undefined || isOwnerAlive(holder.owner) === "dead";
 }
 
-async function isAbandoned(path: string): Promise<boolean> {
-  const holder = await readHolder(path);
+function isAbandoned(path: string): boolean {
+  const holder = readHolder(path);
   if (holder?.owner !== undefined) return isDead(holder);
   if (isTagDead(path.split(".").at(-3) ?? "")) return true;
-  const made = await stat(path).catch(() => undefined);
+  const made = statSync(path, { throwIfNoEntry: false });
   return made !== undefined && Date.now() - made.mtimeMs > ABANDONED_AFTER;
 }
 
-async function readHolder(path: string): Promise<LockHolder | undefined> {
+function readHolder(path: string): LockHolder | undefined {
   try {
-    const text = await readFile(path, "utf8");
-    return parseHolder(text) ?? { token: `damaged-${(await stat(path)).ino}` };
+    const text = readFileSync(path, "utf8");
+    return parseHolder(text) ?? { token: `damaged-${statSync(path).ino}` };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
@@ -169,9 +169,9 @@ function parseHolder(text: string): LockHolder | undefined {
   return undefined;
 }
 
-async function linkOnce(from: string, to: string): Promise<boolean> {
+function linkOnce(from: string, to: string): boolean {
   try {
-    await link(from, to);
+    linkSync(from, to);
     return true;
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
@@ -184,8 +184,10 @@ async function linkOnce(from: string, to: string): Promise<boolean> {
   }
 }
 
-async function remove(path: string): Promise<void> {
-  await unlink(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "ENOENT") throw error;
-  });
+function remove(path: string): void {
+  try {
+    unlinkSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
 }

@@ -52,7 +52,7 @@ async function hold<T>(
       await failpoint("lock.held");
       return await work(lock.heldBefore());
     } finally {
-      await lock.leave();
+      lock.leave();
     }
   } finally {
     step();
@@ -65,8 +65,8 @@ export function isLocked(name: string): boolean {
 }
 
 /** The names of the locks that dead processes hold. */
-export async function abandonedLocks(): Promise<string[]> {
-  return await namesLeftLocked(locksDir());
+export function abandonedLocks(): string[] {
+  return namesLeftLocked(locksDir());
 }
 
 /** Removes the locks that dead processes left. */
@@ -84,7 +84,7 @@ function locksDir(): string {
 
 async function acquire(base: string, name: string, wait: Wait): Promise<Contender> {
   try {
-    const contender = await createContender(base, name);
+    const contender = createContender(base, name);
     try {
       for (let pause = 2; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
         const holder = await contender.tryOnce();
@@ -92,7 +92,7 @@ async function acquire(base: string, name: string, wait: Wait): Promise<Contende
         await wait.pause(pause, holder);
       }
     } catch (error) {
-      await contender.leave();
+      contender.leave();
       throw error;
     }
   } catch (error) {
@@ -100,13 +100,13 @@ async function acquire(base: string, name: string, wait: Wait): Promise<Contende
   }
 }
 
-function joinLine(key: string): { ahead: Promise<void>; step: () => void } {
-  const ahead = lines.get(key) ?? Promise.resolve();
+function joinLine(key: string): { ahead: Promise<void> | undefined; step: () => void } {
+  const ahead = lines.get(key);
   let step = (): void => undefined;
   const mine = new Promise<void>((resolve) => {
     step = resolve;
   });
-  const line = ahead.then(() => mine);
+  const line = ahead === undefined ? mine : ahead.then(() => mine);
   lines.set(key, line);
   void line.then(() => {
     if (lines.get(key) === line) lines.delete(key);
@@ -115,13 +115,15 @@ function joinLine(key: string): { ahead: Promise<void>; step: () => void } {
 }
 
 interface Wait {
-  until(turn: Promise<void>): Promise<void>;
+  /** Without a turn to wait for it returns at once. */
+  until(turn: Promise<void> | undefined): Promise<void>;
   pause(milliseconds: number, holder: LockHolder): Promise<void>;
 }
 
 function createWait(name: string, { timeout = DEFAULT_TIMEOUT, signal }: LockOptions): Wait {
   const deadline = performance.now() + timeout;
   const left = (): number => Math.max(0, deadline - performance.now());
+  const isAborted = (): boolean => signal?.aborted === true;
   const aborted = (): SandboxError =>
     new SandboxError("aborted", `Aborted while waiting for the lock "${name}"`, { cause: signal?.reason });
   const tooLong = (pid: number | undefined): SandboxError =>
@@ -135,12 +137,14 @@ function createWait(name: string, { timeout = DEFAULT_TIMEOUT, signal }: LockOpt
     );
   return {
     async until(turn) {
+      if (isAborted()) throw aborted();
+      if (turn === undefined) return;
       const giveUp = new AbortController();
       const limits = signal === undefined ? giveUp.signal : AbortSignal.any([giveUp.signal, signal]);
       const late = delay(left(), "late" as const, { signal: limits }).catch(() => "stopped" as const);
       try {
         const first = await Promise.race([turn.then(() => "turn" as const), late]);
-        if (signal?.aborted === true) throw aborted();
+        if (isAborted()) throw aborted();
         if (first !== "turn") throw tooLong(process.pid);
       } finally {
         giveUp.abort();

@@ -135,13 +135,13 @@ function leaveChain(base: string, depth: number): void {
 test("breakers that died themselves are no obstacle, and exactly one contender gets in", async () => {
   const base = join(scratch.home, "locks", "x");
   leaveChain(base, 3);
-  const contenders = await Promise.all(Array.from({ length: 10 }, () => createContender(base)));
+  const contenders = Array.from({ length: 10 }, () => createContender(base));
   const outcomes = await Promise.all(contenders.map((contender) => contender.tryOnce()));
   expect(outcomes.filter((holder) => holder === undefined)).toHaveLength(1);
   const losers = contenders.filter((_, n) => outcomes[n] !== undefined);
   const again = await Promise.all(losers.map((contender) => contender.tryOnce()));
   expect(again).not.toContain(undefined);
-  for (const contender of contenders) await contender.leave();
+  for (const contender of contenders) contender.leave();
   expect(lockFiles()).toEqual([]);
 });
 
@@ -150,7 +150,7 @@ test("a contender that saw the dead lock does not break the one that came after 
   leaveChain(base, 0);
   const rival = "f".repeat(24);
   writeFileSync(`${base}.${"0".repeat(24)}.break`, JSON.stringify({ token: rival, owner: currentOwner() }));
-  const contender = await createContender(base);
+  const contender = createContender(base);
   expect(await contender.tryOnce()).toMatchObject({ token: rival });
   expect(lockFiles()).toContain("x.lock");
 });
@@ -161,7 +161,7 @@ test("one that was slow to break a dead lock leaves alone what somebody quicker 
   // What the dead process started is waited for: that is when the other one is quicker.
   const orphan = spawn("sleep", ["60"], { env: { GLOVEBOX_OWNER: ownerTag(dead) } });
   const ended = new Promise((resolve) => orphan.once("close", resolve));
-  const contender = await createContender(base);
+  const contender = createContender(base);
   const attempt = contender.tryOnce();
   await new Promise((resolve) => setTimeout(resolve, 100));
   const quicker = "f".repeat(24);
@@ -169,7 +169,7 @@ test("one that was slow to break a dead lock leaves alone what somebody quicker 
   orphan.kill("SIGKILL");
   await ended;
   expect(await attempt).toMatchObject({ token: quicker });
-  await contender.leave();
+  contender.leave();
   expect(lockFiles()).toEqual(["x.lock"]);
 });
 
@@ -177,7 +177,7 @@ test("an unreadable lock, as a power loss leaves it, does not stay for ever", as
   await withLock("name", async () => undefined);
   const base = join(scratch.home, "locks", "x");
   writeFileSync(`${base}.lock`, "");
-  const contender = await createContender(base);
+  const contender = createContender(base);
   expect(await contender.tryOnce()).toBeUndefined();
 });
 

@@ -66,7 +66,8 @@ export function takeCensus(place: CrashPlace, ids: readonly string[], acknowledg
   const records = entries(join(path, "home", "snapshots")).filter((name) => name.endsWith(".json"));
   const known = records.map((name) => checkSnapshot(place, name));
   /** Made once for all sandboxes, and whole. */
-  const isShared = (name: string): boolean => /\/home\/(etc|views)\/[0-9a-f]{32}\//.test(name);
+  const isShared = (name: string): boolean =>
+    /\/home\/(?:(?:etc|views)\/[0-9a-f]{32}\/|etc\/\.(?:path|link)-)/.test(name);
   const isKnown = (name: string): boolean =>
     isShared(name) || known.some((each) => name.includes(each.id) || name.includes(each.ref));
   const lines = (text: string): string[] => text.split("\n").filter(Boolean);

@@ -1,12 +1,13 @@
-import { randomBytes } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { readdir, rename, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { listRecords } from "../../../ledger.js";
 import { type CacheEntry, sizeOf } from "../../../machine/cache-entries.js";
 import { privateSubdirectory, runtimeDir } from "../../../machine/home.js";
-import { isOwnerAlive, ownerTag } from "../../../machine/owner.js";
+import { isOwnerAlive } from "../../../machine/owner.js";
 import { removeTree } from "../../../machine/remove-tree.js";
+import { linkShared } from "./link-shared.js";
+import { draftIn } from "./prepared-etc.js";
 
 /** A file in a runtime directory that names the prepared `/etc` of the sandbox. */
 const ETC_FILE = "etc";
@@ -14,9 +15,16 @@ const ETC_FILE = "etc";
 const GRACE = 60_000;
 const FORGOTTEN = 24 * 3_600_000;
 
-/** Records which prepared `/etc` a sandbox uses, so that it stays while the sandbox runs. */
+/** Records which prepared `/etc` a sandbox uses, so that it stays while the sandbox runs. All that use it share one file. */
 export function recordEtc(id: string, path: string): void {
-  writeFileSync(join(runtimeDir(id), ETC_FILE), path, { mode: 0o600 });
+  const own = join(runtimeDir(id), ETC_FILE);
+  rmSync(own, { force: true });
+  linkShared(noteOf(path), own, (file) => writeFileSync(file, path, { mode: 0o600 }));
+}
+
+/** The file that sandboxes on a prepared `/etc` share. */
+function noteOf(path: string): string {
+  return join(dirname(path), `.path-${basename(path)}`);
 }
 
 /** All prepared `/etc` directories. */
@@ -45,8 +53,7 @@ export async function trimEtc(): Promise<void> {
 
 async function removeEtc(parent: string, path: string): Promise<boolean> {
   if ((await isFresh(path)) || (await isUsed(path))) return false;
-  // Named like a draft: if this process dies, it is removed when the next one is made.
-  const gone = join(parent, `.new.${ownerTag()}.${randomBytes(6).toString("hex")}`);
+  const gone = draftIn(parent);
   await rename(path, gone);
   if (await isFresh(gone)) {
     // It was requested meanwhile. If a new one is already there, that one will do.
@@ -56,6 +63,7 @@ async function removeEtc(parent: string, path: string): Promise<boolean> {
     );
     if (isBack) return false;
   }
+  rmSync(noteOf(path), { force: true });
   await removeTree(gone);
   return true;
 }

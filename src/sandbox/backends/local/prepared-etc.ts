@@ -20,6 +20,7 @@ import { dirname, join } from "node:path";
 import { privateSubdirectory } from "../../../machine/home.js";
 import { isTagDead, ownerTag } from "../../../machine/owner.js";
 import { removeTree } from "../../../machine/remove-tree.js";
+import { attempt } from "../../../util/attempt.js";
 import { createMemory } from "./memory.js";
 
 /** The parts of `/etc` that programs need and that reveal nothing about the host's users or secrets. */
@@ -83,7 +84,7 @@ function makeEtc(
   { links, copies }: Required<EtcChanges>,
 ): void {
   sweepDrafts(parent);
-  const draft = join(parent, `.new.${ownerTag()}.${randomBytes(6).toString("hex")}`);
+  const draft = draftIn(parent);
   try {
     makeDirectory(draft);
     for (const name of SHOWN) copyShown(join("/etc", name), join(draft, name));
@@ -175,17 +176,14 @@ function touch(path: string): boolean {
   return attempt(() => utimesSync(path, now, now) ?? true) === true;
 }
 
+/** A name for what is being made or removed there. What a process leaves when it dies is removed when the next one is made. */
+export function draftIn(parent: string): string {
+  return join(parent, `.new.${ownerTag()}.${randomBytes(6).toString("hex")}`);
+}
+
 function sweepDrafts(parent: string): void {
   for (const name of readdirSync(parent)) {
     const isLeft = name.startsWith(".new.") && isTagDead(name.split(".")[2] ?? "");
     if (isLeft) void removeTree(join(parent, name)).catch(() => undefined);
-  }
-}
-
-function attempt<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch {
-    return undefined;
   }
 }

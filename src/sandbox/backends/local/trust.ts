@@ -1,8 +1,19 @@
-import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, join } from "node:path";
+import { privateSubdirectory } from "../../../machine/home.js";
 import { removeOwnTree } from "../../../machine/remove-tree.js";
 import { hashedName, type Trust, trustPaths } from "../../egress.js";
 import type { JailBind } from "../../jail.js";
+import { linkShared } from "./link-shared.js";
 import type { EtcChanges } from "./prepared-etc.js";
 
 /** What makes programs of a sandbox trust the authority of its opening. */
@@ -36,14 +47,15 @@ const MAX_BUNDLE = 8 << 20;
  */
 export async function placeTrust(directory: string, trust: Trust | undefined): Promise<PlacedTrust> {
   const source = join(directory, DIRECTORY);
-  await removeTrust(directory);
+  // Only a sandbox that is reopened may have one.
+  if (existsSync(source)) await removeTrust(directory);
   mkdirSync(source);
   chmodSync(source, 0o755);
   const { authority, bundle, java } = trustPaths(TRUST_FOLDER);
   const own = Object.entries({ [bundle]: systemPath(BUNDLES), [java]: systemPath([JAVA_STORE]) });
   const found = own.flatMap(([path, of]) => (of === undefined ? [] : [{ name: basename(path), of }]));
   if (trust !== undefined) writeTrust(directory, trust);
-  else for (const { name } of found) symlinkSync(`/etc/${SYSTEM}/${name}`, join(source, name));
+  else for (const { name } of found) placeLink(`/etc/${SYSTEM}/${name}`, join(source, name));
   return {
     bind: { source, target: TRUST_FOLDER },
     etc: {
@@ -55,6 +67,12 @@ export async function placeTrust(directory: string, trust: Trust | undefined): P
       copies: Object.fromEntries(found.map(({ name, of }) => [`${SYSTEM}/${name}`, of])),
     },
   };
+}
+
+/** All sandboxes share one link. */
+function placeLink(leadsTo: string, path: string): void {
+  const shared = join(privateSubdirectory("etc"), `.link${leadsTo.replaceAll("/", "-")}`);
+  linkShared(shared, path, (file) => symlinkSync(leadsTo, file));
 }
 
 /** Writes the files of an authority, also while programs read those of another. */

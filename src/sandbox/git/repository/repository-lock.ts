@@ -37,7 +37,7 @@ export async function withRepositoryLock<T>(
 
 /** Takes the repository locks of dead processes, and so removes what their gits may have left. Skips a lock that it can't get. */
 export async function sweepRepositoryLocks(): Promise<void> {
-  const names = (await abandonedLocks()).filter((name) => name.startsWith(PREFIX));
+  const names = abandonedLocks().filter((name) => name.startsWith(PREFIX));
   for (const name of names) {
     await withRepositoryLock(name.slice(PREFIX.length), async () => undefined).catch(() => undefined);
   }

@@ -1,8 +1,9 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync } from "node:fs";
 import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { runtimeDir } from "../../../../src/machine/home.js";
 import { currentOwner, ownerTag } from "../../../../src/machine/owner.js";
-import { trimEtc } from "../../../../src/sandbox/backends/local/etc-cache.js";
+import { recordEtc, trimEtc } from "../../../../src/sandbox/backends/local/etc-cache.js";
 import { createMemory } from "../../../../src/sandbox/backends/local/memory.js";
 import { prepareEtc } from "../../../../src/sandbox/backends/local/prepared-etc.js";
 import { createLocalSandbox } from "../../../../src/sandbox/backends/local.js";
@@ -70,30 +71,37 @@ describe.runIf(process.platform === "linux")("the /etc of a sandbox", () => {
   });
 });
 
+/** Without the files that sandboxes share. */
+function directoriesIn(parent: string): string[] {
+  return readdirSync(parent)
+    .filter((name) => !name.startsWith("."))
+    .sort();
+}
+
 describe.runIf(process.platform === "linux")("a prepared /etc that nothing uses", () => {
   const age = (path: string): void => utimesSync(path, 1_000_000_000, 1_000_000_000);
 
   it("goes by itself after a day; the one of a running sandbox stays", async () => {
     await using _sandbox = await createLocalSandbox();
     const parent = join(scratch.home, "etc");
-    const [own = ""] = readdirSync(parent);
+    const [own = ""] = directoriesIn(parent);
     const [old, recent] = [prepareEtc({ passwd: "old" }), prepareEtc({ passwd: "recent" })];
     for (const path of [join(parent, own), old]) age(path);
     await trimEtc();
-    expect(readdirSync(parent).sort()).toEqual([own, basename(recent)].sort());
+    expect(directoriesIn(parent)).toEqual([own, basename(recent)].sort());
   });
 
   it("goes with reap --cache, the one of a running sandbox and one that was just asked for stay", async () => {
     const sandbox = await createLocalSandbox();
     try {
       const parent = join(scratch.home, "etc");
-      const [own = ""] = readdirSync(parent);
+      const [own = ""] = directoriesIn(parent);
       const old = prepareEtc({ passwd: "old" });
       const asked = prepareEtc({ passwd: "asked" });
       for (const path of [join(parent, own), old, asked]) age(path);
       prepareEtc({ passwd: "asked" });
       expect((await reap({ cache: 0 })).cache).toEqual([old]);
-      expect(readdirSync(parent).sort()).toEqual([own, basename(asked)].sort());
+      expect(directoriesIn(parent)).toEqual([own, basename(asked)].sort());
       expect((await sandbox.exec({ argv: ["cat", "/etc/hostname"] })).stdout).toBe("glovebox\n");
       await sandbox.teardown();
       age(join(parent, own));
@@ -101,6 +109,22 @@ describe.runIf(process.platform === "linux")("a prepared /etc that nothing uses"
     } finally {
       await sandbox.teardown();
     }
+  });
+});
+
+describe.runIf(process.platform === "linux")("what sandboxes on one /etc share", () => {
+  const noteOf = (id: string): string => join(runtimeDir(id), "etc");
+
+  it("is one file with a name for each, which keeps what it says when one of them gets another /etc", () => {
+    const [one, other] = [prepareEtc({ passwd: "one" }), prepareEtc({ passwd: "other" })];
+    const [first, second] = ["a".repeat(16), "b".repeat(16)];
+    for (const id of [first, second]) {
+      mkdirSync(runtimeDir(id), { recursive: true });
+      recordEtc(id, one);
+    }
+    expect(statSync(noteOf(first)).ino).toBe(statSync(noteOf(second)).ino);
+    recordEtc(first, other);
+    expect([first, second].map((id) => readFileSync(noteOf(id), "utf8"))).toEqual([other, one]);
   });
 });
 
