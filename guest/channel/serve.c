@@ -132,13 +132,14 @@ static bool take_requests(int fd) {
 }
 
 /* Runs the self-test like any command. `complaint` gets what it found, or an empty text. Returns the process to wait for, or 0. */
-static pid_t run_self_test(char *complaint, size_t room) {
+static pid_t run_self_test(bool pooled, char *complaint, size_t room) {
   int out[2], empty = open("/dev/null", O_RDWR | O_CLOEXEC), cwd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   complaint[0] = 0;
   struct supervisor supervisor;
   int error = empty < 0 || pipe2(out, O_CLOEXEC) != 0 ? -errno : 0;
   struct command test = {.cwd = cwd, .in = empty, .out = out[1], .err = out[1], .jailed = true, .as = in_container ? &default_identity : NULL, .builtin = self_test};
-  if (!error) error = start_command(&test, confinement, &supervisor);
+  pooled = pooled && !error && pool_start(&test, &supervisor);
+  if (!pooled && !error) error = start_command(&test, confinement, &supervisor);
   if (error) {
     snprintf(complaint, room, "cannot start a command in a PID namespace: %s", strerror(-error));
     return 0;
@@ -152,18 +153,26 @@ static pid_t run_self_test(char *complaint, size_t room) {
   struct ending ending = {.code = -1};
   struct pollfd ready = {.fd = supervisor.status, .events = POLLIN};
   poll(&ready, 1, 5000);
-  if (read(supervisor.status, &ending, sizeof ending) != sizeof ending || ending.signaled || ending.code != 0)
-    if (length == 0) snprintf(complaint, room, "the self-test ended with %d", ending.code);
-  kill(supervisor.pid, SIGKILL);
+  bool has_ended = read(supervisor.status, &ending, sizeof ending) == sizeof ending;
+  if ((!has_ended || ending.signaled || ending.code != 0) && length == 0) snprintf(complaint, room, "the self-test ended with %d", ending.code);
   close(out[0]);
+  if (ending.tree == TREE_GONE_REUSE && pool_return(&supervisor)) return 0; /* the first command gets it */
+  kill(supervisor.pid, SIGKILL);
   close(supervisor.control);
   close(supervisor.status);
-  return supervisor.pid;
+  if (!pooled) return supervisor.pid;
+  close(supervisor.commands);
+  if (has_ended) return supervisor.pid;
+  /* Such a supervisor can't say why it could not start a command, and another one can. It must not pass where this one did not. */
+  waitpid(supervisor.pid, NULL, 0);
+  pid_t other = run_self_test(false, complaint, room);
+  if (complaint[0] == 0) snprintf(complaint, room, "commands cannot be started one after the other");
+  return other;
 }
 
 static void send_hello(int out, bool with_self_test) {
   char complaint[512] = "";
-  pid_t tester = with_self_test ? run_self_test(complaint, sizeof complaint) : 0;
+  pid_t tester = with_self_test ? run_self_test(true, complaint, sizeof complaint) : 0;
   uint8_t body[6 + sizeof complaint];
   size_t length = strlen(complaint);
   write_u32(body, PROTOCOL_VERSION);
@@ -208,7 +217,7 @@ int serve(int in, int out, const char *root, bool with_self_test, bool only_loop
     bool was_full = channel_is_full();
     int late = lateness();
     if (late == 0 && !flush_channel(out)) break;
-    pool_fill();
+    if (count == 0) pool_fill(); /* the next command gets the supervisor of one that ends */
     sooner(&timeout, pool_trim());
     sooner(&timeout, trim_queues());
     if (late > 0) sooner(&timeout, late);

@@ -14,6 +14,7 @@ struct message_head {
   uint32_t length, arguments, variables;
   uint32_t terminal, identity; /* an identity comes before the strings */
   uint32_t placed;             /* the last string is its place */
+  uint32_t is_self_test;       /* instead of a program; there are no strings */
 };
 
 static uint32_t add_strings(struct queue *to, char *const *strings) {
@@ -24,6 +25,7 @@ static uint32_t add_strings(struct queue *to, char *const *strings) {
 
 bool fits_command_message(const struct command *command) {
   size_t length = 0;
+  if (command->builtin) return command->builtin == self_test;
   for (char **at = command->argv; *at; at++) length += strlen(*at) + 1;
   for (char **at = command->env; *at; at++) length += strlen(*at) + 1;
   if (command->place) length += strlen(command->place) + 1;
@@ -33,8 +35,9 @@ bool fits_command_message(const struct command *command) {
 bool send_command(int socket, const struct command *command) {
   struct queue strings = {0};
   struct message_head head = {.terminal = command->terminal, .identity = command->as != NULL, .placed = command->place != NULL};
-  head.arguments = add_strings(&strings, command->argv);
-  head.variables = add_strings(&strings, command->env);
+  head.is_self_test = command->builtin == self_test;
+  if (!head.is_self_test) head.arguments = add_strings(&strings, command->argv);
+  if (!head.is_self_test) head.variables = add_strings(&strings, command->env);
   if (command->place) queue_append(&strings, command->place, strlen(command->place) + 1);
   head.length = (uint32_t)queue_length(&strings);
   union {
@@ -92,6 +95,10 @@ bool receive_command(int socket, struct command *command, struct identity *as, i
   memcpy(fds, CMSG_DATA(rights), COMMAND_DESCRIPTORS * sizeof(int));
   if (head.identity && !receive_bytes(socket, as, sizeof *as)) return false;
   command->as = head.identity ? as : NULL;
+  if (head.is_self_test) {
+    command->builtin = self_test;
+    return true;
+  }
   char *strings = malloc((size_t)head.length + 1);
   if (!strings || !receive_bytes(socket, strings, head.length)) return false;
   strings[head.length] = 0;
@@ -104,6 +111,7 @@ bool receive_command(int socket, struct command *command, struct identity *as, i
 }
 
 void free_received(struct command *command) {
+  if (!command->argv) return;
   free(command->argv[0]); /* the first of all the strings */
   free(command->argv);
   free(command->env);

@@ -13,7 +13,7 @@ static struct supervisor pool[POOL_SIZE];
 static int count;
 static int least; /* how many were never needed since `checked_at` */
 static int64_t checked_at;
-static bool wanted; /* set by the first command; cleared when a pooled supervisor has ended by itself */
+static bool wanted = true; /* cleared when a pooled supervisor has ended by itself, and set by the next command */
 static bool disabled; /* a command that could signal supervisors runs, or did: each command gets a supervisor of its own */
 
 static void close_ends(const struct supervisor *pooled) {
@@ -67,7 +67,7 @@ bool pool_start(const struct command *command, struct supervisor *out) {
   wanted = true;
   if (can_signal_supervisors(command)) disabled = true;
   while (disabled && count > 0) kill_pooled(&pool[--count]);
-  if (command->builtin || !command->jailed || !fits_command_message(command)) return false;
+  if (!command->jailed || !fits_command_message(command)) return false;
   if (count > 0) *out = pool[--count];
   else if (!has_pool() || start_pooled_supervisor(confinement, out) <= 0) return false;
   if (count < least) least = count;
