@@ -26,6 +26,7 @@ int gather_changes_main(int argc, char **argv);
 int git_head_main(int argc, char **argv);
 int launch_main(int argc, char **argv);
 int open_low_ports_main(int argc, char **argv);
+int starter_main(int argc, char **argv);
 int socket_owner_main(void);
 int canary_main(int argc, char **argv);
 int serve_files_main(void);

@@ -100,6 +100,7 @@ int main(int argc, char **argv) {
   const char *verb = argc > 1 ? argv[1] : "";
   if (strcmp(verb, "serve") == 0) return serve_main(argc - 2, argv + 2);
   if (strcmp(verb, "launch") == 0) return launch_main(argc - 2, argv + 2);
+  if (strcmp(verb, "starter") == 0) return starter_main(argc - 2, argv + 2);
   if (strcmp(verb, "open-low-ports") == 0) return open_low_ports_main(argc - 2, argv + 2);
   if (strcmp(verb, "run") == 0) return run_once_main(argc - 2, argv + 2);
   if (strcmp(verb, "dial") == 0) return dial_main(argc - 2, argv + 2);
@@ -117,6 +118,6 @@ int main(int argc, char **argv) {
   for (const char **known = transfer_verbs; *known; known++)
     if (strcmp(verb, *known) == 0) return transfer_file_main(verb, argc - 2, argv + 2);
   fprintf(stderr, "usage: glovebox-guest serve|serve-text|dial|relay|run|launch|exec-with-parent|place|fetch|pack|unpack|replicate|compare-index|"
-                  "compare-overlay|gather-changes|git-head|socket-owner|open-low-ports|canary ...\n");
+                  "compare-overlay|gather-changes|git-head|socket-owner|open-low-ports|starter|canary ...\n");
   return 125;
 }

@@ -1,6 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { lstatSync } from "node:fs";
-import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { SandboxError } from "../../../contracts/errors.js";
 import { failpoint } from "../../machine/failpoint.js";
@@ -10,6 +8,7 @@ import { GuestChannel, guestBinary } from "../guest.js";
 import { findBwrap } from "./find-bwrap.js";
 import { hintFor } from "./hint.js";
 import { type JailSpec, jailCommand } from "./jail.js";
+import { startProcess } from "./start-process.js";
 
 /** A running guest and its process. */
 export interface RunningGuest {
@@ -29,7 +28,6 @@ export interface RunningGuest {
 export const INSIDE_GUEST = "/glovebox/guest";
 const START_TIMEOUT = 20_000;
 const STOP_TIMEOUT = 5_000;
-const MAX_COMPLAINT = 4096;
 /** In the words of the system, and of Node. */
 const SCARCE = /\b(EAGAIN|ENOMEM)\b|Resource temporarily unavailable|Cannot allocate memory/;
 /** Milliseconds to wait for the rest of an end. */
@@ -80,26 +78,20 @@ async function start(
   signal?: AbortSignal,
 ): Promise<RunningGuest> {
   signal?.throwIfAborted();
-  const { kind, through } = how;
-  const [file = "", ...args] = [...(through?.command ?? []), ...command];
-  // A minimal environment: whoever shares its namespace can read that of PID 1.
-  const child = spawn(file, args, {
-    stdio: ["ignore", "ignore", "pipe", "pipe", ...(how.tellsEnd === true ? (["pipe"] as const) : [])],
+  const { kind, through, tellsEnd = false } = how;
+  const started = startProcess({
+    command: [...(through?.command ?? []), ...command],
+    // A minimal environment: whoever shares its namespace can read that of PID 1.
     env: { PATH: "/usr/bin:/bin", ...through?.env, ...ownerMark() },
-    cwd: "/",
-    // A Ctrl-C on the terminal is for us: we end what runs in the sandbox in order. The channel remains the lease.
-    detached: true,
+    tellsEnd,
+    endsWithParent: kind === "jailed",
   });
-  const gone = new Promise<void>((resolve) => {
-    child.once("exit", () => resolve());
-    child.once("error", () => resolve());
-  });
-  const ended = Promise.race([gone, saysEnd(child)]);
-  const complaint = collect(child);
-  const channel = new GuestChannel(child.stdio[3] as Socket);
+  const { gone } = started;
+  const ended = Promise.race([gone, started.saysEnd]);
+  const channel = new GuestChannel(started.channel);
   const close = async (until: Promise<void>): Promise<void> => {
     channel.close();
-    const late = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT);
+    const late = setTimeout(() => started.kill(), STOP_TIMEOUT);
     await until;
     clearTimeout(late);
   };
@@ -121,43 +113,17 @@ async function start(
       throw new SandboxError("no_isolation", `the self-test of the sandbox failed: ${hello.complaint}`);
     }
     await failpoint("create.started");
+    const pid = await Promise.race([started.pid, gone]);
+    if (pid === undefined) throw new SandboxError("backend_lost", "the sandbox ended while it was being opened");
+    channel.unref();
+    return { channel, pid, stop, end };
   } catch (error) {
     await stop();
-    throw kind === "jailed" ? explain(error, complaint()) : error;
+    throw kind === "jailed" ? explain(error, started.complaint()) : error;
   } finally {
     clearTimeout(late);
     signal?.removeEventListener("abort", onAbort);
   }
-  child.unref();
-  channel.unref();
-  return { channel, pid: child.pid as number, stop, end };
-}
-
-/** Resolves when bubblewrap reports that everything in the jail has ended; never, unless it was asked to. */
-function saysEnd(child: ChildProcess): Promise<void> {
-  const status = child.stdio[4] as Socket | undefined;
-  return new Promise((resolve) => {
-    let text = "";
-    status?.on("data", (chunk: Buffer) => {
-      text = `${text}${chunk.toString("utf8")}`.slice(-MAX_COMPLAINT);
-      if (text.includes('"exit-code"')) resolve();
-    });
-    status?.on("error", () => undefined);
-    status?.unref();
-  });
-}
-
-function collect(child: ChildProcess): () => string {
-  let text = "";
-  child.on("error", (error) => {
-    text += error.message;
-  });
-  const stderr = child.stderr as Socket;
-  stderr.on("data", (chunk: Buffer) => {
-    if (text.length < MAX_COMPLAINT) text += chunk.toString("utf8");
-  });
-  stderr.unref();
-  return () => text.trim();
 }
 
 /** The error for a directory that somebody removed, which is no matter of isolation; undefined when all exist. */
