@@ -1,6 +1,7 @@
 import type { Limits, Mount } from "../../../../contracts/types.js";
 import { type EngineMount, GUEST_PATH } from "./deliver-guest.js";
 import type { DockerOptions } from "./docker-options.js";
+import { CONTAINER_LABEL } from "./labels.js";
 
 /** How a container is created. Plain data, which is recorded to create or start it again. */
 export interface ContainerPlan {
@@ -59,7 +60,7 @@ export function containerConfig(plan: ContainerPlan, guest: EngineMount): object
     AttachStdin: true,
     AttachStdout: true,
     AttachStderr: true,
-    Labels: plan.labels,
+    Labels: { ...plan.labels, [CONTAINER_LABEL]: plan.name },
     HostConfig: {
       AutoRemove: !plan.isKept,
       NetworkMode: mode,

@@ -4,6 +4,8 @@ import { homeMark, isAbandonedMark, ownerDeadline, ownerText } from "../../../ma
 export const OWNER_LABEL = "glovebox.owner";
 /** When it may be removed if its owner cannot be seen from here. ISO 8601. */
 export const DEADLINE_LABEL = "glovebox.deadline";
+/** The name that a container was created with. */
+export const CONTAINER_LABEL = "glovebox.container";
 /** The id of its sandbox. */
 export const SANDBOX_LABEL = "glovebox.sandbox";
 /** The name of its sandbox. */
