@@ -1,16 +1,12 @@
-import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import type { Sandbox } from "../../src/sandbox/types.js";
 import { describeUnless } from "../support/describe-unless.js";
-import { api, callApi, runInNode, testCluster, whyNoTestCluster } from "../support/kubernetes/cluster.js";
+import { api, runInNode, testCluster, whyNoTestCluster } from "../support/kubernetes/cluster.js";
 import { podOf } from "../support/kubernetes/harness.js";
 import { expectNothingLeft } from "../support/kubernetes/left-of.js";
 import { useKubePlace } from "../support/kubernetes/place.js";
 import { refusalOf } from "../support/refused.js";
-import { startChild } from "../support/run/compiled.js";
 
-/** The package as it is built: programs in processes of their own find what it depends on beside it. */
-const BUILT = fileURLToPath(new URL("../../dist", import.meta.url));
 /** Drops everything that a node sends to or gets from the control plane and the other nodes. */
 const CUT_OFF =
   "table inet cut { chain in { type filter hook input priority -10; ip saddr 10.96.128.0/24 drop; }; chain out { type filter hook output priority -10; ip daddr 10.96.128.0/24 drop; }; }";
@@ -113,18 +109,5 @@ describeUnless(whyNoTestCluster(), "a pod that ends", {}, () => {
     expect(await running).toMatchObject({ code: expect.stringMatching(/^(backend_lost|unavailable)$/) as unknown });
     await sandbox.teardown();
     await expectNothingLeft(place.namespace, 120_000);
-  });
-
-  it("is gone, with its Job, after the lease of a client that was killed", async () => {
-    const options = place.options();
-    options.kubernetes = { ...options.kubernetes, lease: 10_000 };
-    const child = startChild(BUILT, "hold-kubernetes.mjs", [JSON.stringify(options)]);
-    await child.line();
-    child.kill();
-    // What the cluster keeps of a Job that has ended, it keeps for a minute.
-    const jobs = `/apis/batch/v1/namespaces/${place.namespace}/jobs`;
-    await expect
-      .poll(async () => (await callApi("GET", jobs)).body.items.length, { timeout: 150_000, interval: 1_000 })
-      .toBe(0);
   });
 });

@@ -1,8 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { BUSYBOX, ensureArchive } from "../../scripts/image-cache.mjs";
+import { expect, it } from "vitest";
 import { reap } from "../../src/sandbox.js";
 import {
   type ContainerSetup,
@@ -13,15 +11,14 @@ import {
 } from "../../src/tasks.js";
 import { createBench } from "../support/cli.js";
 import { describeUnless } from "../support/describe-unless.js";
-import { api, control, testCluster, whyNoTestCluster } from "../support/kubernetes/cluster.js";
-import { ImageRegistry } from "../support/kubernetes/image-registry.js";
-import { expectNothingLeft } from "../support/kubernetes/left-of.js";
+import { api, namesIn, testCluster, whyNoTestCluster } from "../support/kubernetes/cluster.js";
+import { useInstalledImage } from "../support/kubernetes/installed-image.js";
+import { killClient } from "../support/kubernetes/killed-client.js";
+import { expectNothingLeft, expectNothingLeftIn, policiesOfTasks } from "../support/kubernetes/left-of.js";
 import { useKubePlace } from "../support/kubernetes/place.js";
 import { createNamespace, startPlainPod } from "../support/kubernetes/plain-pod.js";
 import { expectRefused } from "../support/refused.js";
-import { startChild } from "../support/run/compiled.js";
 
-const BUILT = fileURLToPath(new URL("../../dist", import.meta.url));
 const RESOURCES = { cpu: "100m", memory: "64Mi" };
 
 const serve = (text: string): string =>
@@ -29,26 +26,13 @@ const serve = (text: string): string =>
 
 describeUnless(whyNoTestCluster(), "tasks on a real cluster", {}, () => {
   const place = useKubePlace("tasks");
-  let registry: ImageRegistry;
-  let image: string;
-  beforeAll(async () => {
-    registry = await ImageRegistry.start();
-    const archive = await ensureArchive(BUSYBOX);
-    const words = {
-      Entrypoint: ["/bin/sh", "-c"],
-      Cmd: [serve("from the image")],
-      WorkingDir: "/etc",
-      User: "1234:2345",
-    };
-    image = registry.add("team/web", words);
-    await control("import", { name: image, archive, config: words });
-    await control("import", { name: registry.add("team/plain", {}), archive });
+  const plain = useInstalledImage("team/plain");
+  const web = useInstalledImage("team/web", {
+    Entrypoint: ["/bin/sh", "-c"],
+    Cmd: [serve("from the image")],
+    WorkingDir: "/etc",
+    User: "1234:2345",
   });
-  afterAll(async () => {
-    await registry[Symbol.asyncDispose]();
-  });
-
-  const plain = (): string => `${registry.host}/team/plain:1`;
 
   function box(name: string, spec: Partial<ContainerSpec> = {}, tag = plain()): ContainerSetup {
     return { name, spec: { imageSpec: { type: "pull", tag }, ...spec } };
@@ -58,27 +42,22 @@ describeUnless(whyNoTestCluster(), "tasks on a real cluster", {}, () => {
     return { taskId, agentContainer: box("agent"), serviceContainers: services };
   }
 
-  const options = (namespace = place.namespace) => ({
+  const options = (namespace: string) => ({
     kubeconfig: testCluster().kubeconfig,
     namespace,
     lease: 20_000,
     resources: RESOURCES,
   });
 
-  function manage(namespace?: string, networkEnabled = false): SandboxManager {
+  function manage(namespace = place.namespace, networkEnabled = false): SandboxManager {
     return createSandboxManager({ backend: "kubernetes", networkEnabled, kubernetes: options(namespace) });
   }
 
-  const policies = async (): Promise<string[]> => {
-    const { items } = await api("GET", `/apis/networking.k8s.io/v1/namespaces/${place.namespace}/networkpolicies`);
-    return (items as { metadata: { name: string } }[])
-      .map(({ metadata }) => metadata.name)
-      .filter((name) => name.startsWith("glovebox-task-"));
-  };
+  const policies = (): Promise<string[]> => policiesOfTasks(place.namespace);
 
-  it("run the image's own command as its own user, and find each other by name", async () => {
+  it.concurrent("run the image's own command as its own user, and find each other by name", async () => {
     const setup = taskOf("shop", {
-      web: box("web", { hostname: "shop.local", waitFor: { port: 8080, timeout: 60_000 } }, image),
+      web: box("web", { hostname: "shop.local", waitFor: { port: 8080, timeout: 60_000 } }, web()),
       api: box("api", {
         command: serve("by command"),
         environment: { SHOP_URL: "http://shop.local:8080/", TOKEN: "not-to-be-seen" },
@@ -116,7 +95,30 @@ describeUnless(whyNoTestCluster(), "tasks on a real cluster", {}, () => {
     await expectRefused(manager.cloneSandboxState(task.state), "unsupported", "clone");
     await task.teardown();
     expect(await policies()).toEqual([]);
-    await expectNothingLeft(place.namespace);
+    await expectNothingLeftIn(place.namespace);
+  });
+
+  it.concurrent("with a network reach other machines, and are reached by their own task only", async () => {
+    const setup = (id: string): TaskSetup =>
+      taskOf(id, { web: box("web", { command: serve(id), waitFor: { port: 8080, timeout: 60_000 } }) });
+    await using own = await place.beside("network");
+    const [node] = testCluster().nodes;
+    const outside = await startPlainPod(own.namespace, "outside", {
+      node: node?.name ?? "",
+      script: serve("outside"),
+    });
+    const manager = manage(own.namespace, true);
+    await using batch = await manager.setupBatch([setup("one"), setup("two")]);
+    const [one, two] = await Promise.all([batch.setupTask(setup("one")), batch.setupTask(setup("two"))]);
+    const hosts = (await manager.exec(two.state.agentContainerId, "cat /etc/hosts")).stdout;
+    const other = /^(10\.97\.[\d.]+)\s+web$/m.exec(hosts)?.[1];
+    const fetch = async (host: string | undefined): Promise<string> =>
+      (await manager.exec(one.state.agentContainerId, `timeout 5 wget -qO- http://${host}:8080/`)).stdout;
+    expect(await fetch("web")).toBe("one\n");
+    expect(await fetch(outside)).toBe("outside\n");
+    expect(await fetch(other)).toBe("");
+    await batch.teardown();
+    await expectNothingLeftIn(own.namespace);
   });
 
   it("reach nothing of another task, nor of the cluster, nor anything else", async () => {
@@ -138,57 +140,15 @@ describeUnless(whyNoTestCluster(), "tasks on a real cluster", {}, () => {
     await expectNothingLeft(place.namespace);
   });
 
-  it("with a network reach other machines, and are reached by their own task only", async () => {
-    const setup = (id: string): TaskSetup =>
-      taskOf(id, { web: box("web", { command: serve(id), waitFor: { port: 8080, timeout: 60_000 } }) });
-    const [node] = testCluster().nodes;
-    const outside = await startPlainPod(place.namespace, "outside", {
-      node: node?.name ?? "",
-      script: serve("outside"),
-    });
-    const manager = manage(undefined, true);
-    await using batch = await manager.setupBatch([setup("one"), setup("two")]);
-    const [one, two] = await Promise.all([batch.setupTask(setup("one")), batch.setupTask(setup("two"))]);
-    const hosts = (await manager.exec(two.state.agentContainerId, "cat /etc/hosts")).stdout;
-    const other = /^(10\.97\.[\d.]+)\s+web$/m.exec(hosts)?.[1];
-    const fetch = async (host: string | undefined): Promise<string> =>
-      (await manager.exec(one.state.agentContainerId, `timeout 5 wget -qO- http://${host}:8080/`)).stdout;
-    expect(await fetch("web")).toBe("one\n");
-    expect(await fetch(outside)).toBe("outside\n");
-    expect(await fetch(other)).toBe("");
-    await batch.teardown();
-    await expectNothingLeft(place.namespace);
-    await api("DELETE", `/api/v1/namespaces/${place.namespace}/pods/outside`);
-  });
-
-  it("of a manager that is killed leave nothing after the lease, and what is left before it is reaped", async () => {
-    const hold = async (): Promise<string[]> => {
-      const child = startChild(BUILT, "hold-kubernetes-task.mjs", [
-        JSON.stringify({ image: plain(), kubernetes: options() }),
-      ]);
-      const ids = JSON.parse(await child.line()) as string[];
-      child.kill();
-      await child.ended;
-      return ids;
-    };
-    const first = await hold();
-    expect(first).toHaveLength(2);
+  it("of a manager that is killed are reaped", async () => {
+    const ids = JSON.parse(
+      await killClient("hold-kubernetes-task.mjs", { image: plain(), kubernetes: options(place.namespace) }),
+    ) as string[];
+    expect(ids).toHaveLength(2);
     expect(await policies()).toHaveLength(1);
     const report = await reap({ backend: "kubernetes" });
-    expect(report.removed.sort()).toEqual(first.sort());
+    expect(report.removed.sort()).toEqual(ids.sort());
     expect(await policies()).toEqual([]);
-    await expectNothingLeft(place.namespace);
-
-    await hold();
-    // Nobody here does anything: the guests end at the end of the lease, and the cluster removes the rest a minute later.
-    const all = async (): Promise<unknown[]> => [
-      ...(await policies()),
-      ...(await api("GET", `/apis/batch/v1/namespaces/${place.namespace}/jobs`)).items,
-      ...(await api("GET", `/api/v1/namespaces/${place.namespace}/pods`)).items,
-    ];
-    expect((await all()).length).toBeGreaterThan(0);
-    await expect.poll(all, { timeout: 150_000, interval: 1_000 }).toEqual([]);
-    await reap({ backend: "kubernetes" });
     await expectNothingLeft(place.namespace);
   });
 
@@ -231,25 +191,26 @@ describeUnless(whyNoTestCluster(), "tasks on a real cluster", {}, () => {
   });
 });
 
-describeUnless(whyNoTestCluster(), "tasks on a cluster that enforces nothing", {}, () => {
-  it("are refused before anything of them is made", async () => {
-    const namespace = `open-tasks-${process.pid}`;
-    await using _ = await createNamespace(namespace);
-    await using registry = await ImageRegistry.start();
-    const tag = registry.add("team/plain", {});
-    await control("import", { name: tag, archive: await ensureArchive(BUSYBOX) });
-    const kubernetes = { kubeconfig: testCluster().kubeconfig, namespace, resources: RESOURCES };
-    const container = (name: string): ContainerSetup => ({ name, spec: { imageSpec: { type: "pull", tag } } });
-    for (const networkEnabled of [false, true]) {
+describeUnless(whyNoTestCluster(), "tasks on a cluster that enforces nothing", { concurrent: true }, () => {
+  const plain = useInstalledImage("team/plain");
+  for (const [network, networkEnabled] of [
+    ["without a network", false],
+    ["with a network", true],
+  ] as const) {
+    it(`are refused ${network}, before anything of them is made`, async () => {
+      const namespace = `open-tasks-${networkEnabled}-${process.pid}`;
+      await using _ = await createNamespace(namespace);
+      const kubernetes = { kubeconfig: testCluster().kubeconfig, namespace, resources: RESOURCES };
+      const imageSpec = { type: "pull", tag: plain() } as const;
+      const container = (name: string): ContainerSetup => ({ name, spec: { imageSpec } });
       const manager = createSandboxManager({ backend: "kubernetes", networkEnabled, kubernetes });
       await using batch = await manager.setupBatch([]);
       const web = { name: "web", spec: { ...container("web").spec, command: serve("x") } };
       const setup = { taskId: "open", agentContainer: container("agent"), serviceContainers: { web } };
       await expectRefused(batch.setupTask(setup), "unsupported", "does not enforce");
-    }
-    const { items } = await api("GET", `/apis/networking.k8s.io/v1/namespaces/${namespace}/networkpolicies`);
-    const names = (items as { metadata: { name: string } }[]).map(({ metadata }) => metadata.name);
-    expect(names.filter((name) => name.includes("task"))).toEqual([]);
-    expect((await api("GET", `/apis/batch/v1/namespaces/${namespace}/jobs`)).items).toEqual([]);
-  });
+      const policies = await namesIn(namespace, "apis/networking.k8s.io/v1/networkpolicies");
+      expect(policies.filter((name) => name.includes("task"))).toEqual([]);
+      expect(await namesIn(namespace, "apis/batch/v1/jobs")).toEqual([]);
+    });
+  }
 });

@@ -71,6 +71,14 @@ export async function api(method: string, path: string, body?: unknown): Promise
   return said;
 }
 
+/** The names in a collection of a namespace, such as `apis/batch/v1/jobs`, with a query if only some of them are wanted. */
+export async function namesIn(namespace: string, collection: string): Promise<string[]> {
+  const at = collection.lastIndexOf("/");
+  const path = `/${collection.slice(0, at)}/namespaces/${namespace}${collection.slice(at)}`;
+  const { items } = (await api("GET", path)) as { items: { metadata: { name: string } }[] };
+  return items.map(({ metadata }) => metadata.name);
+}
+
 /** Makes something happen to the cluster; see `scripts/kubernetes/control.mjs`. */
 export function control<T = unknown>(act: string, body: Record<string, unknown> = {}): Promise<T> {
   return new Promise((resolve, reject) => {

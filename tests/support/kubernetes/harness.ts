@@ -8,22 +8,21 @@ import { createKubernetesSandbox, kubernetes } from "../../../src/sandbox/backen
 import type { Sandbox, SandboxOptions } from "../../../src/sandbox/types.js";
 import { removeSandbox } from "../../../src/sandbox.js";
 import type { ConformanceHarness } from "../../../src/testing.js";
-import { api } from "./cluster.js";
+import { api, namesIn } from "./cluster.js";
 
 const COLLECTIONS = [
   ...["api/v1/pods", "api/v1/configmaps", "api/v1/persistentvolumeclaims"],
   ...["apis/batch/v1/jobs", "apis/networking.k8s.io/v1/networkpolicies"],
 ];
 
-/** Everything in a namespace that belongs to sandboxes of this ledger. */
-export async function objectsOfSandboxes(namespace: string): Promise<string[]> {
-  const selector = encodeURIComponent(`${SANDBOX_LABEL},${HOME_LABEL}=${homeMark()}`);
+/** Everything in a namespace that belongs to sandboxes of this ledger, or of any. */
+export async function objectsOfSandboxes(namespace: string, ofAny = false): Promise<string[]> {
+  const selector = encodeURIComponent(ofAny ? SANDBOX_LABEL : `${SANDBOX_LABEL},${HOME_LABEL}=${homeMark()}`);
   const found: string[] = [];
   for (const collection of COLLECTIONS) {
-    const at = collection.lastIndexOf("/");
-    const path = `/${collection.slice(0, at)}/namespaces/${namespace}${collection.slice(at)}?labelSelector=${selector}`;
-    const { items } = (await api("GET", path)) as { items: { metadata: { name: string } }[] };
-    found.push(...items.map(({ metadata }) => `${collection.slice(at + 1)}/${metadata.name}`));
+    const kind = collection.slice(collection.lastIndexOf("/") + 1);
+    const names = await namesIn(namespace, `${collection}?labelSelector=${selector}`);
+    found.push(...names.map((name) => `${kind}/${name}`));
   }
   return found;
 }

@@ -1,4 +1,7 @@
-import { afterAll, beforeAll } from "vitest";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect } from "vitest";
+import { sandboxesDir } from "../../../src/machine/home.js";
 import type { KubernetesOptions } from "../../../src/sandbox/backends/kubernetes/kubernetes-options.js";
 import { createKubernetesSandbox } from "../../../src/sandbox/backends/kubernetes.js";
 import type { Sandbox, SandboxOptions } from "../../../src/sandbox/types.js";
@@ -11,7 +14,7 @@ import { createNamespace } from "./plain-pod.js";
 const RESOURCES = { cpu: "400m", memory: "512Mi" };
 const IMAGE = "glovebox-test/debian:1";
 
-/** A namespace of the cluster for the tests of a file, with policies enforced. */
+/** A namespace of the cluster, with policies enforced. */
 export interface KubePlace {
   readonly namespace: string;
   /** What every sandbox here is opened with. */
@@ -19,8 +22,20 @@ export interface KubePlace {
   open(opts?: SandboxOptions): Promise<Sandbox>;
 }
 
-/** Makes the place before the tests of a file, and removes it after them. */
-export function useKubePlace(name: string): KubePlace {
+/** The place for the tests of a file. */
+export interface FilePlace extends KubePlace {
+  /** Makes a place for one of the tests that run at the same time. */
+  beside(name: string): Promise<PlaceBeside>;
+}
+
+/** The place of a test while others run in theirs. They share a ledger. */
+export interface PlaceBeside extends KubePlace, AsyncDisposable {
+  /** Another Glovebox home, for a client that is killed: no process with the home of this one removes what it leaves. */
+  readonly home: string;
+}
+
+/** Makes the place before the tests of a file, and removes it after them; nothing may be left in the ledger then. */
+export function useKubePlace(name: string): FilePlace {
   const namespace = `${name}-${process.pid}`;
   const scratch = createScratch();
   const made: AsyncDisposable[] = [];
@@ -30,8 +45,21 @@ export function useKubePlace(name: string): KubePlace {
   });
   afterAll(async () => {
     for (const each of made.reverse()) await each[Symbol.asyncDispose]();
+    const left = readdirSync(sandboxesDir());
     scratch.remove();
+    expect(left).toEqual([]);
   });
+  return {
+    ...placeIn(namespace),
+    async beside(own) {
+      const beside = `${name}-${own}-${process.pid}`;
+      const namespaceOfTest = await createNamespace(beside);
+      return { ...namespaceOfTest, ...placeIn(beside), home: join(scratch.path, `home-of-${own}`) };
+    },
+  };
+}
+
+function placeIn(namespace: string): KubePlace {
   const options = (): ReturnType<KubePlace["options"]> => ({
     image: IMAGE,
     kubernetes: { kubeconfig: testCluster().kubeconfig, namespace, lease: 20_000, resources: RESOURCES },
