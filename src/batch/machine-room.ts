@@ -5,7 +5,7 @@ const USUAL = 64 << 20;
 /** What is left to everything else on this machine: 256 MiB. */
 const SPARED = 256 << 20;
 /** More than this for each core only wait for each other. */
-const PER_CORE = 4;
+const PER_CORE = 6;
 /** How long a look at the memory is believed, in milliseconds: a sandbox takes longer to open. */
 const VALID_FOR = 20;
 /** A service has its own machines. */
