@@ -38,11 +38,11 @@ export async function measure({ isQuick, scratch }) {
  * what a task takes if no core ever waits: tasks can only run at once in the time in which the serial ones leave cores idle.
  */
 async function onLocal(place, isQuick) {
-  const [rounds, each] = isQuick ? [2, 50] : [10, 100];
+  const [rounds, each] = isQuick ? [2, 50] : [4, 250];
   const serial = [];
   const batch = [];
   const busy = [];
-  await oneByOne(each / 5, "local");
+  await oneByOne(20, "local");
   for (let round = 0; round < rounds; round++) {
     const before = busyTime();
     serial.push((await timed(() => oneByOne(each, "local"))) / each);

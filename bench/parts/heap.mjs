@@ -6,6 +6,10 @@ export function fillHeap(megabytes) {
     for (let n = 0; n < 100_000; n++) kept.push({ id: n, next: n + 1, weight: n + 0.5, owner: null, flag: n });
   }
   return {
+    /** Writes to all of it. */
+    use() {
+      for (const each of kept) each.id += 1;
+    },
     release() {
       kept = [];
       return kept.length;

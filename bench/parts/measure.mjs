@@ -7,14 +7,16 @@ export async function timed(work) {
 
 /**
  * Runs every variant once per round, each round starting with another one, so that a machine that gets slower or faster
- * affects all of them. A variant returns its own figure, or is timed if it returns none.
+ * affects all of them. A variant returns its own figure, or is timed if it returns none. `before` is
+ * called before each that counts, outside of its time.
  */
-export async function interleave(variants, { rounds, warmup = 1 }) {
+export async function interleave(variants, { rounds, warmup = 1, before = () => {} }) {
   const names = Object.keys(variants);
   const samples = Object.fromEntries(names.map((name) => [name, []]));
   for (let round = -warmup; round < rounds; round++) {
     for (let turn = 0; turn < names.length; turn++) {
       const name = names[(turn + Math.max(0, round)) % names.length];
+      if (round >= 0) before();
       let own;
       const took = await timed(async () => {
         own = await variants[name](round);
