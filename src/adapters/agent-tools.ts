@@ -1,5 +1,6 @@
 import { SandboxError, type SandboxErrorCode } from "../../contracts/errors.js";
 import type { Sandbox } from "../../contracts/sandbox.js";
+import { countOf } from "../util/count-of.js";
 import { truncate } from "../util/sanitize.js";
 import * as is from "../util/schema.js";
 import { editFile } from "./edit-file.js";
@@ -120,7 +121,7 @@ export function createAgentTools(sandbox: Sandbox, options: ToolOptions = {}): A
     ),
     edit: define("Replaces text in a file of the sandbox.", editInput, async (input, signal) => {
       const count = await editFile(sandbox, input, withSignal(signal));
-      return `replaced ${count} ${count === 1 ? "occurrence" : "occurrences"} in ${input.path}`;
+      return `replaced ${countOf(count, "occurrence")} in ${input.path}`;
     }),
   };
 }

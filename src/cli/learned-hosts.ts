@@ -3,6 +3,7 @@ import { lstatSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { SandboxError } from "../../contracts/errors.js";
 import type { BlockedAnswer, BlockedRequest } from "../../contracts/types.js";
+import { countOf } from "../util/count-of.js";
 import type { Screen } from "./terminal.js";
 
 interface LearnedHost {
@@ -55,7 +56,7 @@ export class LearnedHosts {
     }
     const count = this.#seen.size;
     const left = [...this.#seen.values()].filter(({ isLeftOut }) => isLeftOut).length;
-    const what = count === 0 ? "the command asked for no host" : `it asked for ${count} host${count === 1 ? "" : "s"}`;
+    const what = count === 0 ? "the command asked for no host" : `it asked for ${countOf(count, "host")}`;
     const less =
       left === 0
         ? ""

@@ -1,6 +1,7 @@
 import { SandboxError } from "../../../contracts/errors.js";
 import type { Changes } from "../../../contracts/types.js";
 import type { Sandbox } from "../../sandbox/types.js";
+import { countOf } from "../../util/count-of.js";
 import { countLines, type FileLines } from "../../util/git/patch-lines.js";
 import { UsageError } from "../commands.js";
 import { findRunOrSandbox } from "../find-id.js";
@@ -63,8 +64,7 @@ function statOf(files: readonly Counted[]): string {
     ` ${shown(file.path)}`,
     file.isBinary === true ? "binary" : `+${file.added} -${file.removed}`,
   ]);
-  const count = (number: number, thing: string): string => `${number} ${thing}${number === 1 ? "" : "s"}`;
-  const [changed, added] = [count(files.length, "file"), count(sum("added"), "line")];
+  const [changed, added] = [countOf(files.length, "file"), countOf(sum("added"), "line")];
   return `${formatTable(rows)}${changed} changed, ${added} added, ${sum("removed")} removed\n`;
 }
 

@@ -1,3 +1,4 @@
+import { countOf } from "../../util/count-of.js";
 import type { ChangeSummary, RunCost, SecretReport } from "../types.js";
 
 /** A time as a person says it: `340ms`, `14s`, `3m41s`, `1h02m`. */
@@ -25,7 +26,7 @@ export function formatRunCost({ usd, unpriced }: RunCost): string | undefined {
 /** How much was changed: `3 files +41 −7`. */
 export function formatChanges(changes: Pick<ChangeSummary, "files" | "insertions" | "deletions">): string {
   const { files, insertions, deletions } = changes;
-  return `${files.length} ${files.length === 1 ? "file" : "files"} +${insertions} −${deletions}`;
+  return `${countOf(files.length, "file")} +${insertions} −${deletions}`;
 }
 
 /** A number of tokens: `812`, `31k`, `1.2M`. */

@@ -1,3 +1,4 @@
+import { countOf } from "../../util/count-of.js";
 import type { CheckResult, NodeReport, RunReport } from "../types.js";
 import { formatChanges, formatCost, formatDuration, formatRunCost, formatSecrets, formatTokens } from "./format.js";
 import { html, type Markup } from "./html.js";
@@ -77,9 +78,9 @@ function nodeMarkup(node: NodeReport): Markup {
   const { agent } = node;
   const facts = [
     agent && [agent.name, agent.version, agent.model].filter((part) => part !== undefined).join(" "),
-    agent?.turns === undefined ? undefined : `${agent.turns} turns`,
+    agent?.turns === undefined ? undefined : countOf(agent.turns, "turn"),
     agent && formatCost(agent.costUsd),
-    node.rounds ? `${node.rounds} ${node.rounds === 1 ? "repair" : "repairs"}` : undefined,
+    node.rounds ? countOf(node.rounds, "repair") : undefined,
     node.exitCode === undefined ? undefined : `exit ${node.exitCode}`,
     node.reused === true ? "taken over" : undefined,
     node.reason,

@@ -1,3 +1,4 @@
+import { countOf } from "../../util/count-of.js";
 import { toInertLine } from "../../util/inert-text.js";
 import type { NodeReport, RunError, RunReport } from "../types.js";
 import { formatChanges, formatDuration, formatRunCost, formatSecrets } from "./format.js";
@@ -72,7 +73,7 @@ function nodesTable(nodes: readonly NodeReport[]): string {
 function rowOf(node: NodeReport, isChild: boolean): string[] {
   const { agent, checks, exitCode, reason, error } = node;
   const detail = [
-    agent && `${agent.name}${agent.turns === undefined ? "" : `, ${agent.turns} turns`}`,
+    agent && `${agent.name}${agent.turns === undefined ? "" : `, ${countOf(agent.turns, "turn")}`}`,
     checks?.map(({ id, status }) => `${id} ${status === "success" ? "✔" : "✖"}`).join(", "),
     exitCode !== undefined && exitCode !== 0 ? `exit ${exitCode}` : undefined,
     reason,

@@ -1,4 +1,5 @@
 import { SandboxError } from "../../../contracts/errors.js";
+import { countOf } from "../../util/count-of.js";
 import { assertBranchName } from "../../util/git/branch-name.js";
 import { endOfWholeCharacters } from "../../util/output-collector.js";
 import { redact } from "../../util/redact.js";
@@ -100,7 +101,7 @@ export function gitTools({ options, style }: ToolParts): Tool[] {
         }
         if (call.consent === undefined && call.canAsk) {
           const files = (await sandbox.changes()).files.length;
-          return { question: `Push ${files} changed file${files === 1 ? "" : "s"} to the branch ${branch}?` };
+          return { question: `Push ${countOf(files, "changed file")} to the branch ${branch}?` };
         }
         const { token, server } = push;
         const result = await sandbox.pushBranch(branch, token, {

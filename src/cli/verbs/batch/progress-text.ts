@@ -1,4 +1,5 @@
 import type { BatchProgress } from "../../../batch.js";
+import { countOf } from "../../../util/count-of.js";
 
 const BETWEEN = " · ";
 
@@ -41,7 +42,7 @@ export function summaryText(progress: BatchProgress): string {
     ...(Object.keys(causes).length > 0 ? [`failures of the infrastructure: ${causesText(causes)}`] : []),
     ...(costUsd === undefined ? [] : [`$${costUsd.toFixed(2)}`]),
   ];
-  return `${total} ${total === 1 ? "task" : "tasks"}: ${parts.join(", ")}; ${timeText(elapsedMs)}`;
+  return `${countOf(total, "task")}: ${parts.join(", ")}; ${timeText(elapsedMs)}`;
 }
 
 /** Failures by their codes, the most frequent first. */

@@ -1,4 +1,5 @@
 import { formatCost, formatDuration, formatTokens, type Reporter, type RunEvent } from "../../../harness.js";
+import { countOf } from "../../../util/count-of.js";
 import { toInertLine } from "../../../util/inert-text.js";
 import { drawLiveLine, type Output, type Style } from "../../terminal.js";
 import { nodeLine } from "./node-line.js";
@@ -96,7 +97,7 @@ export function createLiveReporter(output: Output, style: Style): Reporter & { s
 function usageOf({ turns, costUsd, usage }: Extract<RunEvent, { type: "agent.usage" }>): string {
   const tokens = usage.input + usage.output + usage.cacheRead + usage.cacheWrite;
   const spent = costUsd !== null ? formatCost(costUsd) : tokens > 0 ? `${formatTokens(tokens)} tokens` : undefined;
-  return [turns === 1 ? "1 turn" : `${turns} turns`, spent].filter((part) => part !== undefined).join(", ");
+  return [countOf(turns, "turn"), spent].filter((part) => part !== undefined).join(", ");
 }
 
 function lastLine(text: string): string | undefined {

@@ -1,4 +1,5 @@
 import { formatCost, formatDuration, type NodeReport } from "../../../harness.js";
+import { countOf } from "../../../util/count-of.js";
 import { toInertLine } from "../../../util/inert-text.js";
 import type { Style } from "../../terminal.js";
 
@@ -22,7 +23,7 @@ function detailOf({ agent, checks, command, error, reason, commit, reused }: Nod
   if (reused === true) return "reused from before";
   if (reason !== undefined) return reason;
   if (agent !== undefined) {
-    const turns = agent.turns === undefined ? undefined : `${agent.turns} turns`;
+    const turns = agent.turns === undefined ? undefined : countOf(agent.turns, "turn");
     return [agent.name, turns, formatCost(agent.costUsd), error?.message]
       .filter((part) => part !== undefined)
       .join(" · ");
