@@ -30,7 +30,15 @@ const WORDS: readonly (readonly [RegExp, SandboxErrorCode])[] = [
     /manifest unknown|repository does not exist|no such (image|container|network|volume)|not found: manifest/i,
     "not_found",
   ],
-  [/i\/o timeout|connection refused|no such host|server misbehaving|TLS handshake timeout/i, "unavailable"],
+  [
+    /i\/o timeout|connection (refused|reset|timed out)|no (such host|route to host)|network is unreachable|Temporary failure in name resolution/i,
+    "unavailable",
+  ],
+  [
+    /server misbehaving|TLS handshake timeout|deadline exceeded|request canceled while waiting|"[^"]*": EOF$/i,
+    "unavailable",
+  ],
+  [/toomanyrequests|too many requests|unexpected HTTP status: 5\d\d|status code 5\d\d/i, "unavailable"],
 ];
 
 /** The error for an answer whose status is no success. */

@@ -23,22 +23,25 @@ export async function pullImage(
         ? [image, "latest"]
         : [image.slice(0, colon.index), colon[1]];
   const { signal } = opts;
-  const answer = await engine
-    .stream("POST", "/images/create", { query: { fromImage, tag }, headers, signal })
-    .catch((error: unknown) => {
-      throw error instanceof EngineError ? explain(error, image) : error;
-    });
   const layers = new Map<string, PullProgress>();
-  for await (const line of readProgress(answer as AsyncIterable<Buffer>, `Pulling ${image}`)) {
-    if (note(line, layers)) opts.onProgress?.(sum(layers));
+  try {
+    const query = { fromImage, tag };
+    const answer = await engine.stream("POST", "/images/create", { query, headers, signal });
+    for await (const line of readProgress(answer as AsyncIterable<Buffer>, `Pulling ${image}`)) {
+      if (note(line, layers)) opts.onProgress?.(sum(layers));
+    }
+  } catch (error) {
+    throw error instanceof EngineError ? explain(error, image) : error;
   }
 }
 
+/** The same for a refusal, which an engine reports at once, and for a failure that it reports in the progress. */
 function explain({ code, message, status }: EngineError, image: string): EngineError {
-  const hint = code === "unauthenticated" ? `docker login ${registryOf(image)}` : undefined;
-  return new EngineError(code, `Pulling ${image} failed: ${message.replace(/^Docker refuses [^:]*: /, "")}`, status, {
-    hint,
-  });
+  const isLimited = /too ?many ?requests/i.test(message);
+  const login = `docker login ${registryOf(image)}`;
+  const hint = isLimited ? `${login}, which raises the limit` : code === "unauthenticated" ? login : undefined;
+  const reason = message.replace(/^(Docker refuses [^:]*|Pulling .*? failed): /, "");
+  return new EngineError(code, `Pulling ${image} failed: ${reason}`, status, { hint });
 }
 
 function note({ id, status, progressDetail }: ProgressLine, layers: Map<string, PullProgress>): boolean {
