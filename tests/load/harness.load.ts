@@ -1,15 +1,34 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { runHarness } from "../../src/harness.js";
-import { createLocalSandbox } from "../../src/sandbox/backends/local.js";
+import { type RunReport, runHarness } from "../../src/harness.js";
 import { listSandboxes, removeSandbox } from "../../src/sandbox.js";
+import type { LoadPlace } from "./place.js";
 import { expectInTime, timed, useLoad } from "./suite.js";
 
+/** A whole run, which loads everything that is loaded at its first use: these tests run from sources, whose compilation takes seconds under load. */
 const suite = useLoad(async ({ place }) => {
-  await (await createLocalSandbox({ repo: place.repo })).teardown();
+  await run(place, { wall: 60_000, keep: "never", scripts: ["echo changed > new"] });
 });
 
+interface Late {
+  wall: number;
+  keep: "never" | "failed";
+  scripts: readonly string[];
+}
+
 const CHANGE = "for n in $(seq 300); do echo $n > new-$n; done";
+
+async function run({ repo, path }: LoadPlace, { wall, keep, scripts }: Late): Promise<RunReport> {
+  const nodes = scripts.map((script, n) => ({ id: `n${n}`, kind: "command" as const, run: ["sh", "-c", script] }));
+  return await runHarness({
+    repo,
+    intent: "be late",
+    sandboxType: "local",
+    keep,
+    out: join(path, "runs"),
+    blueprint: { name: "late", limits: { wall: `${wall}ms` }, nodes },
+  });
+}
 
 test.each([
   ["a node that goes on without an end", 8_000, "never", [CHANGE, "while :; do sleep 1; done"]],
@@ -17,18 +36,7 @@ test.each([
   ["many nodes, after each of which the files are saved", 10_000, "never", Array.from({ length: 30 }, () => CHANGE)],
   ["hardly the time to open a sandbox", 500, "never", ["true"]],
 ] as const)("a run whose wall is over: %s", async (_, wall, keep, scripts) => {
-  const { repo, path } = suite.place;
-  const nodes = scripts.map((script, n) => ({ id: `n${n}`, kind: "command" as const, run: ["sh", "-c", script] }));
-  const result = await timed(() =>
-    runHarness({
-      repo,
-      intent: "be late",
-      sandboxType: "local",
-      keep,
-      out: join(path, "runs"),
-      blueprint: { name: "late", limits: { wall: `${wall}ms` }, nodes },
-    }),
-  );
+  const result = await timed(() => run(suite.place, { wall, keep, scripts }));
   expectInTime(wall, result);
   // Without an error. With one, there was not even the time to decide how it runs.
   if (result.error === undefined)
