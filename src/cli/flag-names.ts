@@ -39,12 +39,13 @@ export function nameFlags(text: string, flags: readonly Flag[]): string {
     .replace(/^Invalid network\.(?:allow|deny)\[\d+\](?:\.(\w+)(?:\[\d+\])?)?(?=[ :])/, (all, field?: string) =>
       flagOf("network") === undefined ? all : `Invalid ${PARTS[field ?? "host"] ?? field} of --network`,
     )
-    .replace(/^Invalid labels\.([\w./-]+)/, (all, key: string) =>
+    .replace(/^Invalid labels\.("[^"]*"|[\w./-]+)/, (all, key: string) =>
       flagOf("labels") === undefined ? all : `Invalid --label ${key}`,
     )
     .replace(/\b(?:set )?(\w+): (?:"([\w.:/-]+)"|true)/g, (all, option: string, value?: string) =>
       option in FLAG_OF || IN_CONTEXT.has(option) ? (givenFlag(flags, flagOf(option), value) ?? all) : all,
     )
+    .replace(/(?<=directory with )out\b/, (option) => flagOf(option) ?? option)
     .split(/("[^"]*")/)
     .map((part, at) => (at % 2 === 1 ? part : inWords(part, flagOf)))
     .join("")

@@ -19,6 +19,7 @@ describe("an error of the library, on the command line", () => {
     ['Invalid network.allow[0]: expected a name, got ":"', 'Invalid name of --network: expected a name, got ":"'],
     ["Invalid limits.memory: expected a number, got 1", "Invalid --memory: expected a number, got 1"],
     ["Invalid labels.team: 300 characters, at most 255", "Invalid --label team: 300 characters, at most 255"],
+    ['Invalid labels."a b": the key must match', 'Invalid --label "a b": the key must match'],
     ['open that sandbox with id: "w" or ifExists: "reopen"', "open that sandbox with --id w or --reopen"],
     ["this call does not set it: give env again", "this call does not set it: give --env again"],
     ["Invalid labels: the key must match", "Invalid --label: the key must match"],
@@ -47,6 +48,14 @@ describe("an error of the library, on the command line", () => {
     ["the image has no shell", "the image has no shell"],
   ])("%s", (text, shown) => {
     expect(nameFlags(text, EXEC)).toBe(shown);
+  });
+
+  test("names the directory of a batch", () => {
+    const [batch, other] = [findCommand("batch").flags, EXEC].map((flags) =>
+      nameFlags("name another directory with out, or leave it out", flags),
+    );
+    expect(batch).toBe("name another directory with --out, or leave it out");
+    expect(other).toBe("name another directory with out, or leave it out");
   });
 
   test("keeps an option that the verb has no flag for", () => {
