@@ -34,6 +34,8 @@ function reasonAgainst(workDir: string): string | undefined {
   if (TEMPORARY.includes(path)) return "it is the folder of all temporary files";
   if (/^(\/root|\/home(\/[^/]+)?)$/.test(path)) return "it is a home directory, or contains one";
   if (OWN.some((own) => isWithin(path, own))) return "Glovebox itself uses it";
-  const system = systemFolderAround(path) ?? systemFolderIn(path);
-  return system === undefined ? undefined : `it is or contains a folder of the system (${system})`;
+  const around = systemFolderAround(path);
+  if (around !== undefined) return `${around === path ? "it is" : "it is in"} a folder of the system (${around})`;
+  const inside = systemFolderIn(path);
+  return inside === undefined ? undefined : `it contains a folder of the system (${inside})`;
 }
