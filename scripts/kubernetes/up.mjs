@@ -28,6 +28,9 @@ async function end() {
   process.exit(0);
 }
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => void end());
+// An npm that is ended ends the shell that it has started, and leaves this process.
+const parent = process.ppid;
+setInterval(() => process.ppid !== parent && void end(), 500).unref();
 if (values["until-input-ends"]) process.stdin.resume().once("end", () => void end());
 try {
   await step("system parts", ensureClusterParts);

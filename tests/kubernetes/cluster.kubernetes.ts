@@ -8,6 +8,7 @@ import { describeUnless } from "../support/describe-unless.js";
 import { whyNoTestCluster } from "../support/kubernetes/cluster.js";
 import { childrenOf } from "../support/processes/descendants.js";
 import { processesWith } from "../support/processes/host-processes.js";
+import { readQuietly } from "../support/processes/token-watch.js";
 
 const UP = fileURLToPath(new URL("../../scripts/kubernetes/up.mjs", import.meta.url));
 
@@ -66,5 +67,20 @@ describeUnless(whyNoTestCluster(), "a cluster of tests", {}, () => {
     second.launcher.kill("SIGKILL");
     await expect.poll(() => existsSync(second.folder)).toBe(false);
     expect(leftOf(second.folder)).toEqual([]);
+  });
+
+  it("ends with the shell of an npm that is ended", async () => {
+    const program = [process.execPath, UP, "--no-images"];
+    const shell = spawn("sh", ["-c", '"$@"; exit', "sh", ...program], { stdio: ["ignore", "pipe", "inherit"] });
+    onTestFinished(() => void shell.kill("SIGKILL"));
+    // While it starts; a test above ends one that runs.
+    for await (const line of createInterface({ input: shell.stdout })) if (line.includes("cluster: ")) break;
+    const [launcher = 0] = childrenOf(shell.pid ?? 0);
+    const [keeper = 0] = childrenOf(launcher);
+    const isRunning = (pid: number): boolean => readQuietly(`/proc/${pid}/cmdline`) !== "";
+    onTestFinished(() => void (isRunning(launcher) && process.kill(launcher)));
+    expect([launcher, keeper].map(isRunning)).toEqual([true, true]);
+    shell.kill();
+    await expect.poll(() => [launcher, keeper].filter(isRunning)).toEqual([]);
   });
 });
