@@ -1,36 +1,17 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { SandboxErrorCode } from "../../../../contracts/errors.js";
-import { Engine } from "../../../../src/sandbox/backends/docker/engine/engine.js";
 import { pullImage } from "../../../../src/sandbox/backends/docker/image/pull-image.js";
-import { createScratch, type Scratch } from "../../../support/scratch.js";
+import { useScriptedEngine } from "../../../support/docker/scripted-engine.js";
 
-let scratch: Scratch;
-let engine: Engine;
-let close: () => void;
 /** The reason why every pull fails, as the engine words it. */
 let reason: string;
 /** Whether the engine reports it after the status. */
 let isInProgress: boolean;
 
-beforeEach(async () => {
-  scratch = createScratch();
-  const server = createServer((request, response) => {
-    request.resume();
-    if (isInProgress) response.end(`{"status":"Pulling"}\n${JSON.stringify({ errorDetail: { message: reason } })}\n`);
-    else response.writeHead(500).end(JSON.stringify({ message: reason }));
-  });
-  const socketPath = join(scratch.path, "engine.sock");
-  await once(server.listen(socketPath), "listening");
-  engine = new Engine({ name: "test", socketPath });
-  close = () => void server.close();
-});
-afterEach(() => {
-  engine.close();
-  close();
-  scratch.remove();
+const engine = useScriptedEngine((request, response) => {
+  request.resume();
+  if (isInProgress) response.end(`{"status":"Pulling"}\n${JSON.stringify({ errorDetail: { message: reason } })}\n`);
+  else response.writeHead(500).end(JSON.stringify({ message: reason }));
 });
 
 const WORDS: readonly [SandboxErrorCode, string][] = [
@@ -62,14 +43,14 @@ describe.each([
 ])("an engine that reports %s why a pull failed", (_, where) => {
   test.each(WORDS)("is %s: %s", async (code, words) => {
     [reason, isInProgress] = [words, where];
-    const failure = pullImage(engine, "registry.example/one:1");
+    const failure = pullImage(engine(), "registry.example/one:1");
     await expect(failure).rejects.toMatchObject({ code, message: `Pulling registry.example/one:1 failed: ${words}` });
     await expect(failure).rejects.toMatchObject({ retryable: code === "unavailable" });
   });
 
   test("says how the limit of a registry is raised", async () => {
     [reason, isInProgress] = ["toomanyrequests: You have reached your unauthenticated pull rate limit.", where];
-    await expect(pullImage(engine, "registry.example/one:1")).rejects.toMatchObject({
+    await expect(pullImage(engine(), "registry.example/one:1")).rejects.toMatchObject({
       code: "unavailable",
       retryable: true,
       hint: "docker login registry.example, which raises the limit",
