@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { engineOf } from "../../../../src/sandbox/backends/docker/engine/engines.js";
+import { createNetwork } from "../../../../src/sandbox/backends/docker/engine/network.js";
 import { sweepEngine } from "../../../../src/sandbox/backends/docker/sweep.js";
 import { createDockerSandbox } from "../../../../src/sandbox/backends/docker.js";
 import type { Sandbox } from "../../../../src/sandbox/types.js";
@@ -47,6 +48,23 @@ describeOwnEngine(
       expect(await sandbox.readFile("more")).toBe("fits");
       await sandbox.teardown();
       expect(await dockerCensus()).toEqual([]);
+    });
+
+    test("an engine that is killed while it removes networks starts again", async () => {
+      const names = Array.from({ length: 8 }, (_, n) => `glovebox-fault-${n}`);
+      const remove = (name: string): Promise<unknown> =>
+        engineOf()
+          .call("DELETE", `/networks/${name}`)
+          .catch(({ code }: { code: string }) => code);
+      for (const name of names) await createNetwork(engineOf(), { name, internal: false, members: 1, labels: {} });
+      const removals = names.map(remove);
+      await Promise.race(removals);
+      const { back } = await engine.kill();
+      expect(await Promise.all(removals)).toContain("backend_lost");
+      await back;
+      await Promise.all(names.map(remove));
+      const listed = await engineOf().call<{ Name: string }[]>("GET", "/networks");
+      expect(listed.map(({ Name }) => Name).filter((name) => names.includes(name))).toEqual([]);
     });
 
     test("an engine that stands still makes calls wait no longer than they may", async () => {

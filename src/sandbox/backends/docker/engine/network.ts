@@ -8,6 +8,8 @@ import { EngineError } from "./engine-error.js";
 const POOL = 198 * 2 ** 24 + 18 * 2 ** 16;
 const POOL_BITS = 17;
 const ATTEMPTS = 64;
+/** Without it the host has an address on an internal network and can be reached by it. */
+const NO_ADDRESS_OF_HOST = "com.docker.network.bridge.inhibit_ipv4";
 
 /**
  * Creates a network with a small address range and returns its id. The ranges that the engine chooses are so large that
@@ -22,10 +24,13 @@ export async function createNetwork(engine: Engine, plan: NetworkRequest, signal
     signal?.throwIfAborted();
     // Not the next slot: those in use are close together.
     const slot = (start + attempt * 2_654_435_761) % slots;
-    const subnet = `${toAddress(POOL + slot * 2 ** bits)}/${32 - bits}`;
+    const first = POOL + slot * 2 ** bits;
+    const range = { Subnet: `${toAddress(first)}/${32 - bits}`, Gateway: toAddress(first + 1) };
     try {
       // Without the signal: the engine would still create the network, after the clean-up has looked for it.
-      return (await engine.call<{ Id: string }>("POST", "/networks/create", { body: toBody(plan, subnet) })).Id;
+      const made = await engine.call<Created>("POST", "/networks/create", { body: toBody(plan, range) });
+      await assertKept(engine, made);
+      return made.Id;
     } catch (error) {
       if (!(error instanceof EngineError) || !/overlaps with other one/.test(error.message)) throw error;
       last = error;
@@ -38,7 +43,31 @@ export async function createNetwork(engine: Engine, plan: NetworkRequest, signal
   });
 }
 
-function toBody({ name, internal, labels }: NetworkRequest, subnet: string): object {
+interface Created {
+  readonly Id: string;
+  readonly Warning?: string;
+}
+
+/** Podman makes a network without an option that it does not know, and says so. */
+async function assertKept(engine: Engine, { Id, Warning = "" }: Created): Promise<void> {
+  if (!Warning.includes(NO_ADDRESS_OF_HOST)) return;
+  await engine.call("DELETE", `/networks/${Id}`);
+  throw new SandboxError("unsupported", `The engine can't keep containers from the host: ${Warning}`, {
+    backend: "docker",
+    hint: "use Docker itself, or open the network with networkEnabled: true",
+  });
+}
+
+/**
+ * The gateway is what the engine would choose. Unless it is given, an engine older than 24.0 that is killed while it removes the network never starts
+ * again (moby/moby#45057).
+ */
+interface AddressRange {
+  readonly Subnet: string;
+  readonly Gateway: string;
+}
+
+function toBody({ name, internal, labels }: NetworkRequest, range: AddressRange): object {
   return {
     Name: name,
     CheckDuplicate: true,
@@ -46,9 +75,8 @@ function toBody({ name, internal, labels }: NetworkRequest, subnet: string): obj
     Internal: internal,
     EnableIPv6: false,
     Labels: labels,
-    IPAM: { Config: [{ Subnet: subnet }] },
-    // Otherwise the host has an address on an internal network and can be reached by it.
-    Options: internal ? { "com.docker.network.bridge.inhibit_ipv4": "true" } : {},
+    IPAM: { Config: [range] },
+    Options: internal ? { [NO_ADDRESS_OF_HOST]: "true" } : {},
   };
 }
 
