@@ -10,6 +10,7 @@ import { runtimeDir, sandboxesDir } from "../machine/home.js";
 import { currentOwner, isTagDead, type Owner, ownerTag } from "../machine/owner.js";
 import { removeOwnTree, removeTree } from "../machine/remove-tree.js";
 import { assertSandboxId, isSandboxId } from "../machine/sandbox-id.js";
+import { attempt } from "../util/attempt.js";
 import { isoTime } from "../util/iso-time.js";
 import { createLimit } from "../util/limit.js";
 import { parseRecord, type RecordState, type SandboxRecord, type SandboxRules } from "./record.js";
@@ -144,8 +145,7 @@ export async function removeRecord(id: string): Promise<void> {
 /** The directories next to the record of a sandbox. Those that are not removed earlier are removed with the record. */
 export function runtimeDirectories(id: string): string[] {
   const folder = runtimeDir(id);
-  if (!existsSync(folder)) return [];
-  const entries = readdirSync(folder, { withFileTypes: true });
+  const entries = attempt(() => readdirSync(folder, { withFileTypes: true })) ?? [];
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(folder, name));
 }
 

@@ -59,7 +59,7 @@ export function createContender(base: string, name?: string): Contender {
       if (holder === undefined) return { token: "" };
       if (round >= 8 || !isDead(holder)) return holder;
       if (holder.owner !== undefined && !givenBack.has(holder.token)) await awaitOrphans(holder.owner);
-      const since = statSync(lock, { throwIfNoEntry: false })?.mtimeMs;
+      const since = attempt(() => statSync(lock))?.mtimeMs;
       const rival = removeStale(base, draft, holder);
       if (rival !== undefined) return rival;
       heldBefore ??= since;
@@ -143,7 +143,7 @@ function isAbandoned(path: string): boolean {
   const holder = readHolder(path);
   if (holder?.owner !== undefined) return isDead(holder);
   if (isTagDead(path.split(".").at(-3) ?? "")) return true;
-  const made = statSync(path, { throwIfNoEntry: false });
+  const made = attempt(() => statSync(path));
   return made !== undefined && Date.now() - made.mtimeMs > ABANDONED_AFTER;
 }
 

@@ -31,6 +31,12 @@ const WORDS: readonly [SandboxErrorCode, string][] = [
   ],
   ["unavailable", 'Get "https://registry.example/v2/": EOF'],
   ["unavailable", "received unexpected HTTP status: 503 Service Unavailable"],
+  ["unavailable", "unexpected status code https://registry.example/v2/one/manifests/1: 502 Bad Gateway"],
+  [
+    "unavailable",
+    "unexpected status from HEAD request to https://registry.example/v2/one/manifests/1: 503 Service Unavailable",
+  ],
+  ["internal", "unexpected status from HEAD request to https://registry.example/v2/one/manifests/1: 418 I'm a teapot"],
   ["unauthenticated", "unauthorized: authentication required"],
   ["not_found", "manifest for registry.example/one:1 not found: manifest unknown: manifest unknown"],
   ["no_space", "write /var/lib/docker/tmp/blob: no space left on device"],

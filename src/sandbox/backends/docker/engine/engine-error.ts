@@ -38,7 +38,7 @@ const WORDS: readonly (readonly [RegExp, SandboxErrorCode])[] = [
     /server misbehaving|TLS handshake timeout|deadline exceeded|request canceled while waiting|"[^"]*": EOF$/i,
     "unavailable",
   ],
-  [/toomanyrequests|too many requests|unexpected HTTP status: 5\d\d|status code 5\d\d/i, "unavailable"],
+  [/toomanyrequests|too many requests|unexpected (HTTP status|status (code|from) .*): 5\d\d/i, "unavailable"],
 ];
 
 /** The error for an answer whose status is no success. */

@@ -29,7 +29,7 @@ export async function createNetwork(engine: Engine, plan: NetworkRequest, signal
     try {
       // Without the signal: the engine would still create the network, after the clean-up has looked for it.
       const made = await engine.call<Created>("POST", "/networks/create", { body: toBody(plan, range) });
-      await assertKept(engine, made);
+      await assertHostKeptOut(engine, made);
       return made.Id;
     } catch (error) {
       if (!(error instanceof EngineError) || !/overlaps with other one/.test(error.message)) throw error;
@@ -49,7 +49,7 @@ interface Created {
 }
 
 /** Podman makes a network without an option that it does not know, and says so. */
-async function assertKept(engine: Engine, { Id, Warning = "" }: Created): Promise<void> {
+async function assertHostKeptOut(engine: Engine, { Id, Warning = "" }: Created): Promise<void> {
   if (!Warning.includes(NO_ADDRESS_OF_HOST)) return;
   await engine.call("DELETE", `/networks/${Id}`);
   throw new SandboxError("unsupported", `The engine can't keep containers from the host: ${Warning}`, {
